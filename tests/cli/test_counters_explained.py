@@ -6,23 +6,25 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from documented import described
-from driving import Workbench
-from published_counters import chain_table
+from published_counters import LineModel, chain_table
 
 from workbench.cli.counter_explaining import says
 from workbench.cli.counter_words import text_of
+from workbench.cli.counters import MoreOfCounters, counters
 
 
 def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
-    workbench: Workbench, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     functions = ("bridge", "router", "firewall")
     for level in range(1, 9):
         chain_table(tmp_path / "linear" / f"exp-{level}.csv", functions, 3, level)
-    given = ("counters", str(tmp_path / "linear"), "--explain", "--unseen", "router")
-    shown = workbench.run(*given, "--json")
-    printed = json.loads(shown.stdout)
+    for room in ("counter_scores", "counter_watch"):
+        monkeypatch.setattr(f"workbench.models.{room}.OwnCounterModel", LineModel)
+    counters([tmp_path / "linear"], more=MoreOfCounters(True, "router"), json=True)
+    printed = json.loads(capsys.readouterr().out)
     described(printed, "`counters`")
     assert printed["explained"]["rows"] == 24
     strongest = printed["explained"]["counters"][0]

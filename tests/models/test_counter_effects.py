@@ -13,6 +13,7 @@ from workbench.models import counter_effects
 from workbench.models.counter_effects import company_effects, effects_of, row_effects
 from workbench.models.counter_models import CounterModel, OwnCounterModel
 from workbench.models.counter_rows import CounterRows
+from workbench.models.counter_scores import held_out_models
 
 
 class _Power:
@@ -36,7 +37,9 @@ def drawn(count: int = 60) -> CounterRows:
 def test_values_and_base_add_up_to_the_prediction_exactly() -> None:
     told: list[tuple[int, int]] = []
     rows = drawn()
-    found = row_effects(rows, OwnCounterModel, 0, lambda done, of: told.append((done, of)))
+    found = row_effects(
+        rows, held_out_models(rows, OwnCounterModel, 0), 0, lambda done, of: told.append((done, of))
+    )
     np.testing.assert_allclose(
         found.values.sum(axis=1) + found.base, found.predicted, rtol=0.0, atol=1e-9
     )
@@ -50,7 +53,7 @@ def test_values_are_those_of_a_model_whose_truth_is_known(monkeypatch: pytest.Mo
     monkeypatch.setattr(counter_effects, "BACKGROUND", 1_000)
     monkeypatch.setattr(counter_effects, "MOST_ASKED", 10_000_000)
     rows = drawn()
-    found = row_effects(rows, PowerModel, 0, lambda done, of: None)
+    found = row_effects(rows, held_out_models(rows, PowerModel, 0), 0, lambda done, of: None)
     logs = np.log(rows.x)
     truth = (logs - logs.mean(axis=0)) * [2.0, -1.0, 0.0]
     np.testing.assert_allclose(found.values, truth, rtol=0.0, atol=1e-9)
@@ -84,7 +87,9 @@ def test_what_a_competitor_does_is_told_by_counter_at_the_same_load() -> None:
 
             return By()
 
-    by = company_effects(row_effects(rows, Waiting, 0, lambda done, of: None))
+    by = company_effects(
+        row_effects(rows, held_out_models(rows, Waiting, 0), 0, lambda done, of: None)
+    )
     assert (by[0].competitor, by[0].name) == ("cpu", "cpu_wait_s")
     assert by[0].factor == pytest.approx(np.sqrt(10.0), rel=0.1)
     assert by[0].moved == pytest.approx(10.0, rel=0.1)
@@ -93,19 +98,21 @@ def test_what_a_competitor_does_is_told_by_counter_at_the_same_load() -> None:
 
 
 def test_who_competed_is_not_told_where_that_is_not_known() -> None:
-    assert company_effects(row_effects(drawn(24), PowerModel, 0, lambda done, of: None)) == []
+    rows = drawn(24)
+    models = held_out_models(rows, PowerModel, 0)
+    assert company_effects(row_effects(rows, models, 0, lambda done, of: None)) == []
 
 
 def test_rows_are_bounded_where_counters_are_many() -> None:
     random = np.random.default_rng(2)
     x = np.exp(random.standard_normal((400, 80)))
     rows = CounterRows(tuple(f"c{i}" for i in range(80)), x, x[:, 0], np.arange(400) // 10)
-    found = row_effects(rows, PowerModel, 0, lambda done, of: None)
+    found = row_effects(rows, held_out_models(rows, PowerModel, 0), 0, lambda done, of: None)
     assert 20 <= len(found.base) < 60
 
 
 def test_without_the_package_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(DataError, match="'shap', which is not installed") as caught:
-        row_effects(drawn(), PowerModel, 0, lambda done, of: None)
+        row_effects(drawn(), [], 0, lambda done, of: None)
     assert caught.value.remedy == "Install it with `pip install 'vnf-workbench[explain]'`"

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from published_counters import LineModel
 
 from workbench.domain.errors import DataError
-from workbench.models.counter_models import CounterModel, _AsCounted
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_transfer import of_own_experiments, transferred
 
 
-class QuickModel(CounterModel):
-    """Ours, always a line over the counters as they are: it takes no time to choose."""
-
-    chosen_ = "line"
-
-    def _made(self, x: Any, y: Any, groups: Any) -> Any:
-        return _AsCounted().fit(x, y)
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", QuickModel)
+    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", LineModel)
 
 
 def function(seed: int, packets: float = 10.0, cycles: float = 1e4) -> CounterRows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.models.counter_rows import CounterRows
+    from workbench.models.counter_scores import HeldOutModel
 
 QUIET_S = 2.0
 """Without a word of progress."""
@@ -22,14 +23,13 @@ def components(rows: CounterRows) -> list[dict[str, Any]]:
     return [asdict(one) for one in components_of(rows, 0)]
 
 
-def explained(rows: CounterRows) -> dict[str, Any]:
-    """Which counters moved the predictions of ours, on rows held out by experiment."""
+def explained(rows: CounterRows, models: list[HeldOutModel]) -> dict[str, Any]:
+    """Which counters moved the predictions of models, on the rows that these had not seen."""
     from dataclasses import asdict
 
     from workbench.models.counter_effects import company_effects, effects_of, row_effects
-    from workbench.models.counter_models import OwnCounterModel
 
-    found = row_effects(rows, OwnCounterModel, 0, _progress("explained"))
+    found = row_effects(rows, models, 0, _progress("explained"))
     return {
         "rows": len(found.base),
         "counters": [{**asdict(one), "says": says(one.name)} for one in effects_of(found)],

@@ -203,17 +203,17 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
     from workbench.models.counter_models import CounterBoosting, OwnCounterModel
     from workbench.models.counter_scores import (
         group_reach,
+        held_out_models,
         misses_of,
-        out_of_group,
+        predicted_by,
         score_of,
         weights_of,
     )
 
     profile, dropped, notes = read_co_located(files)
     taught, true = profile.taught, profile.unseen.y
-    reach = group_reach(
-        misses_of(taught.y, out_of_group(taught, OwnCounterModel, 0)), taught.groups, 0
-    )
+    models = held_out_models(taught, OwnCounterModel, 0)
+    reach = group_reach(misses_of(taught.y, predicted_by(models, taught)), taught.groups, 0)
     rows: list[dict[str, Any]] = []
     points: list[dict[str, float]] = []
     for method in CO_LOCATED:
@@ -237,7 +237,7 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
         "models": rows,
         "weights": _plain(weights_of(taught, CounterBoosting, 0)),
         "components": components(taught),
-        "explained": explained(taught) if more.explain else None,
+        "explained": explained(taught, models) if more.explain else None,
         "points": points,
         "notes": [*notes, "SLOMO's extrapolation needs runs that are not published: its figure "
                   "is without it"],
@@ -304,7 +304,7 @@ def _compared(
         "models": models,
         "weights": _plain(weights_of(rows, makers["boosting (SLOMO)"], 0)),
         "components": components(rows),
-        "explained": explained(rows) if more.explain else None,
+        "explained": explained(rows, scores["ours"].models) if more.explain else None,
         "transfer": None,
         "points": _points(rows.y, scores["ours"].predicted),
         "notes": notes,

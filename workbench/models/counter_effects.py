@@ -7,7 +7,7 @@ logs, so that the values of a row add up in logs, and each is a factor on the KP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,9 +18,9 @@ from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.counter_contention import TRAFFIC
 from workbench.models.counter_rows import CounterRows
-from workbench.models.counter_scores import FOLDS, Maker
+from workbench.models.counter_scores import HeldOutModel
 from workbench.models.estimator import seeded_subset
-from workbench.models.folds import Ints, folds_of, splits_of
+from workbench.models.folds import Ints
 
 INSTALL = "Install it with `pip install 'vnf-workbench[explain]'`"
 BACKGROUND = 30
@@ -91,12 +91,16 @@ class CounterEffect:
 
 
 def row_effects(
-    rows: CounterRows, make: Maker, seed: int, tell: Callable[[int, int], None]
+    rows: CounterRows,
+    models: Sequence[HeldOutModel],
+    seed: int,
+    tell: Callable[[int, int], None],
 ) -> RowEffects:
-    """SHAP values of rows drawn by the seed, held out by experiment. Needs two experiments.
+    """SHAP values of rows drawn by the seed, each of the model that had not seen its experiment.
 
     Parameters
     ----------
+    models : of `held_out_models` on these rows.
     tell : is called with how many rows are done, of how many.
 
     Raises
@@ -114,12 +118,10 @@ def row_effects(
     # One for all folds: what values are counted from differs by model only, and teaches nothing.
     background = rows.x[seeded_subset(len(rows.y), BACKGROUND, seed)]
     done = 0
-    for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed)):
+    for model, out in models:
         places = np.flatnonzero(np.isin(drawn, out))
         if not len(places):
             continue
-        taught = rows.taken(seen)
-        model = make(seed).fit(taught.x, taught.y, taught.groups)
         explain = _explainer(shap, model, background, seed)
         for some in np.array_split(places, -(-len(places) // AT_ONCE)):
             x = rows.x[drawn[some]]
