@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from published_counters import LineModel, chain_table
 from workbench.cli.counter_explaining import says
 from workbench.cli.counter_words import text_of
 from workbench.cli.counters import MoreOfCounters, counters
+from workbench.domain.errors import DataError
 
 
 def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
@@ -39,6 +41,15 @@ def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
     assert "answered whatever it is asked" in text
     assert "principal components" in text
     assert re.search(r"^\w+_\S+ +\w+: perf: instructions +×1\.\d+ +raises it", text, re.M)
+
+
+def test_without_the_extra_nothing_is_learned_before_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(DataError, match="which is not installed") as caught:
+        counters([tmp_path / "gone"], more=MoreOfCounters(explain=True))
+    assert "vnf-workbench[explain]" in str(caught.value.remedy)
 
 
 def test_counters_are_told_in_the_words_of_why() -> None:

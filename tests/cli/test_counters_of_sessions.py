@@ -1,4 +1,4 @@
-"""`workbench counters --session`: windows of stored samples are rows, and functions teach others."""
+"""`workbench counters --session`: windows of stored samples are rows, functions teach others."""
 
 from __future__ import annotations
 
