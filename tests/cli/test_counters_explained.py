@@ -43,6 +43,22 @@ def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
     assert re.search(r"^\w+_\S+ +\w+: perf: instructions +×1\.\d+ +raises it", text, re.M)
 
 
+def test_a_function_with_one_experiment_is_told_by_others_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", LineModel)
+    files = [
+        chain_table(tmp_path / f"exp-{level}.csv", ("bridge", "router"), 6, level)
+        for level in range(1, 7)
+    ]
+    one = chain_table(tmp_path / "firewall.csv", ("firewall",), 12, 3)
+    counters([*files, one], more=MoreOfCounters(unseen="firewall"), plot=True)
+    said = capsys.readouterr()
+    assert "1 experiment: too few for models of its own" in said.err
+    assert "firewall, not trained on: output_rate by 2 counters of bridge, router" in said.out
+    assert re.search(r"^  12 of 12 rows: median error \d\.\d %", said.out, re.M)
+
+
 def test_without_the_extra_nothing_is_learned_before_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -108,7 +108,7 @@ def counters(
     from workbench.cli.counter_words import figure_text, text_of
 
     put(text_of(answer))
-    if plot:
+    if plot and answer["points"]:
         put(figure_text(answer["points"], str(answer["kpi"])))
 
 
@@ -281,7 +281,22 @@ def _compared(
 
     kpi, notes, read = told
     rows, dropped = without_idle_features(counted)
+    common = {
+        "kpi": kpi,
+        "rows": read,
+        "held_out": len(rows.y),
+        "experiments": rows.group_count,
+        "features": list(rows.features),
+        "dropped": _dropped((*absent, *dropped)),
+        "components": components(rows),
+        "notes": notes,
+        "transfer": None,
+    }
     if rows.group_count < FEWEST_GROUPS or not rows.features:
+        if more.unseen:  # others can say something of it
+            experiments = f"{rows.group_count} experiment{'s' * (rows.group_count != 1)}"
+            notes.append(f"{experiments}: too few for models of its own")
+            return {**common, "models": [], "weights": [], "explained": None, "points": []}
         raise UsageError(
             f"{rows.group_count} experiments with {len(rows.features)} counters that vary, where "
             f"{FEWEST_GROUPS} and one are needed to hold an experiment out",
@@ -295,19 +310,11 @@ def _compared(
         for score in scores.values()
     ]
     return {
-        "kpi": kpi,
-        "rows": read,
-        "held_out": len(rows.y),
-        "experiments": rows.group_count,
-        "features": list(rows.features),
-        "dropped": _dropped((*absent, *dropped)),
+        **common,
         "models": models,
         "weights": _plain(weights_of(rows, makers["boosting (SLOMO)"], 0)),
-        "components": components(rows),
         "explained": explained(rows, scores["ours"].models) if more.explain else None,
-        "transfer": None,
         "points": _points(rows.y, scores["ours"].predicted),
-        "notes": notes,
     }
 
 
