@@ -20,7 +20,7 @@ from select_lock import roots, select
 
 ROOT = Path(__file__).parent.parent
 UV = Path(sys.executable).parent / "uv"
-EXTRA_MODULES = "import adaptive, distributed, pyarrow, textual_serve"
+EXTRA_MODULES = "import adaptive, distributed, pyarrow, shap, textual_serve"
 KEEPING = {"PYTHONDONTWRITEBYTECODE": ""}
 """Each of an environment's commands would compile everything that it imports."""
 

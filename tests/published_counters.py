@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from workbench.models.counter_models import CounterModel, own_families
+
+
+class LineModel(CounterModel):
+    """Ours where it is a line over the counters as they are: it takes no time to choose."""
+
+    chosen_ = "line"
+
+    def _made(self, x: Any, y: Any, groups: Any) -> Any:
+        return own_families(self.random_state, x.shape[1])["line"]().fit(x, y)
+
 
 EVENTS = ("instructions", "cache-references", "LLC-loads", "cycles", "mem-stores")
 
@@ -61,3 +74,21 @@ def co_located(folder: Path, count: int = 40) -> Path:
     np.savetxt(folder / "sample_yala_reg_train", [[300.0, 8e-4], [600.0, 1.4e-3]])
     np.savetxt(folder / "sample_test", np.column_stack([matches, others, test]))
     return folder
+
+
+def chain_table(path: Path, functions: tuple[str, ...], seconds: int = 40, level: int = 1) -> Path:
+    """A table as paper C's of a chain: each function's instructions and loads go with its rate, at
+    a cost of its own."""
+    random = np.random.default_rng(level)
+    names = [f"{f}_{event}" for f in functions for event in ("instructions", "LLC-loads")]
+    lines = [",".join(["", "input_rate", "output_rate", "latency", *names])]
+    for second in range(seconds):
+        rate = 200.0 * level * (1.0 + 0.02 * random.standard_normal())
+        figures = [rate, rate, 10.0 + rate / 50.0]
+        for place, _ in enumerate(functions):
+            cost = (1.0 + 0.1 * place) * (1.0 + 0.01 * random.standard_normal(2))
+            figures += [3e3 * rate * cost[0], 900.0 * rate * cost[1]]
+        lines.append(",".join([str(second), *(repr(float(f)) for f in figures)]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

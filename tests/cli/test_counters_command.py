@@ -11,7 +11,7 @@ from documented import described, known
 from driving import Workbench
 from published_counters import co_located, experiments
 
-from workbench.cli.counters import counters
+from workbench.cli.counters import CountersOfSession, CountersReading, counters
 from workbench.domain.errors import UsageError
 
 
@@ -43,6 +43,17 @@ def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) 
     assert known("`counters`") >= {"by_row", "experiments"}
 
 
+def test_of_a_session_whose_samples_have_no_counters(workbench: Workbench) -> None:
+    bare = workbench.run("counters", "--session", "demo-real", "--function", "haproxy", expect=2)
+    assert "has throughput_rps and counters of haproxy beside it" in bare.stderr
+    strange = workbench.run("counters", "--session", "demo-real", "--unseen", "nginx", expect=2)
+    assert "has no samples of nginx alone" in strange.stderr
+    with pytest.raises(UsageError, match="a session is read by function"):
+        counters(of=CountersOfSession("demo-real"))
+    with pytest.raises(UsageError, match="there is nothing to read"):
+        counters()
+
+
 def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
     two = experiments(tmp_path / "two", 2, 10)
     few = workbench.run("counters", *map(str, two), expect=2)
@@ -51,4 +62,4 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     with pytest.raises(UsageError, match="there is no such file or folder"):
         counters([tmp_path / "gone"])
     with pytest.raises(UsageError, match="did you mean output_rate"):
-        counters(two, kpi="output")
+        counters(two, reading=CountersReading(kpi="output"))

@@ -8,7 +8,8 @@ import pytest
 from documented import known
 from driving import Workbench
 
-from workbench.cli.watch_function import _kpi, _place, _sla
+from workbench.cli.session_counters import told_kpi
+from workbench.cli.watch_function import _place, _sla
 from workbench.cli.watch_loop import LiveWatch, Orders
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import UsageError
@@ -41,12 +42,12 @@ def test_where_a_campaign_attached_it_is_known() -> None:
 
 
 def test_only_kpis_that_a_window_states_are_told() -> None:
-    assert _kpi("throughput") == "throughput_rps"
-    assert _kpi("p99") == "p99_ms"
+    assert told_kpi("throughput") == "throughput_rps"
+    assert told_kpi("p99") == "p99_ms"
     with pytest.raises(UsageError, match="is not told from counters"):
-        _kpi("loss")
+        told_kpi("loss")
     with pytest.raises(UsageError, match="is not told from counters"):
-        _kpi("")
+        told_kpi("")
     assert _sla("p95") is None
     sla = _sla("p95<=100ms")
     assert sla is not None

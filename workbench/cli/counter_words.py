@@ -10,6 +10,8 @@ from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 
 MOST_WEIGHTS = 10
 """Counters in the table; `--json` has all."""
+CLEAR_DIRECTION = 0.5
+"""Rank correlation of a counter and what it does, from which it has one direction."""
 WIDTH, HEIGHT = 80, 20
 
 
@@ -21,7 +23,14 @@ def text_of(answer: dict[str, Any]) -> str:
         f"{answer['kpi']} by counter, the strongest {MOST_WEIGHTS} (Pearson with 95 % bootstrap "
         "interval; what shuffling it adds to the error)",
         _weights(answer["weights"][:MOST_WEIGHTS]),
+        "",
+        f"principal components of the counters, and how {answer['kpi']} goes with each",
+        _components(answer["components"]),
     ]
+    if answer["explained"] is not None:
+        parts += ["", *_explained(answer["explained"], answer["weights"])]
+    if answer.get("transfer") is not None:
+        parts += ["", *_transfer(answer["transfer"], answer["kpi"])]
     return "\n".join(parts)
 
 
@@ -100,6 +109,97 @@ def _weights(weights: list[dict[str, Any]]) -> str:
         ),
     )
     return whole(answer)
+
+
+def _components(components: list[dict[str, Any]]) -> str:
+    columns = ("component", "of their variance", AnswerColumn("Pearson", "+.2f"), "95 %",
+               "KPI's variance told so far", "mostly")  # fmt: skip
+    rows = [
+        (
+            str(one["number"]),
+            _share(one["share"]),
+            one["pearson"],
+            f"{one['low']:+.2f} to {one['high']:+.2f}",
+            _share(one["told"]),
+            ", ".join(one["counters"]),
+        )
+        for one in components
+    ]
+    return whole(AnswerTable.of(columns, rows))
+
+
+def _explained(explained: dict[str, Any], weights: list[dict[str, Any]]) -> list[str]:
+    """SHAP beside the importance by shuffling, then by competitor."""
+    shuffled = {one["name"]: one["importance"] for one in weights}
+    answer = AnswerTable.of(
+        ("counter", "what it counts", "moves by", "more of it", "shuffled"),
+        (
+            (one["name"], one["says"], _times(one["factor"]), _direction(one["rises"]),
+             _share(shuffled.get(one["name"])))
+            for one in explained["counters"][:MOST_WEIGHTS]
+        ),
+    )  # fmt: skip
+    lines = [
+        f"what moved the predictions of ours on {explained['rows']} held-out rows, the strongest "
+        f"{MOST_WEIGHTS} (SHAP: the factor that a counter moves them by on average, up or down)",
+        whole(answer),
+    ]
+    if beside := explained["beside"]:
+        lines += [
+            "",
+            "beside each competitor, against rows alone at the nearest load",
+            whole(
+                AnswerTable.of(
+                    ("competitor", "counter", "what it counts", "the counter is", "predicted KPI"),
+                    (
+                        (one["competitor"], _with_alike(one), one["says"], _times(one["moved"]),
+                         _times(one["factor"]))
+                        for one in beside
+                    ),
+                )
+            ),
+        ]  # fmt: skip
+    return lines
+
+
+def _transfer(found: dict[str, Any], kpi: str) -> list[str]:
+    """An unseen function, in sentences."""
+    function, rows = found["function"], found["rows"]
+    lines = [
+        f"{function}, not trained on: {kpi} by {len(found['features'])} counters of "
+        f"{', '.join(found['learned_from'])} ({found['learned']} rows)"
+    ]
+    if len(found["learned_from"]) == 1:
+        lines.append("one other function alone: how far functions differ was not learned")
+    if found["outside"]:
+        lines.append(f"  {found['outside']} of {rows} rows: {found['why_outside']}")
+    if found["coverage"] is not None:
+        lines.append(
+            f"  {rows - found['outside']} of {rows} rows: median error "
+            f"{_share(found['median_error'])}, their interval holds {_share(found['coverage'])} "
+            f"(± about {_share(_half(found['width']))})"
+        )
+    lines.append(
+        "  answered whatever it is asked, its median error would be "
+        f"{_share(found['unguarded_error'])}"
+    )
+    return lines
+
+
+def _times(factor: float | None) -> str | None:
+    return None if factor is None else f"×{factor:.3g}"
+
+
+def _with_alike(effect: dict[str, Any]) -> str:
+    others = len(effect["alike"])
+    return f"{effect['name']} and {others} like it" if others else str(effect["name"])
+
+
+def _direction(rises: float | None) -> str:
+    """Whether the KPI rises with a counter, by the rank correlation of counter and SHAP value."""
+    if rises is None or abs(rises) < CLEAR_DIRECTION:
+        return "either way"
+    return "raises it" if rises > 0.0 else "lowers it"
 
 
 def _half(width: float | None) -> float | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.counter_explaining import components, explained, transfer
+from workbench.cli.option_values import with_values
+
 if TYPE_CHECKING:
-    from workbench.models.counter_rows import DroppedFeature
+    from workbench.models.counter_rows import CounterRows, DroppedFeature
 
 
 class Layout(StrEnum):
@@ -19,37 +23,83 @@ class Layout(StrEnum):
     CO_LOCATED = "co-located"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("counters")(counters)
+@dataclass(frozen=True)
+class CountersReading:
+    """How files or samples are read."""
 
-
-def counters(
-    paths: Annotated[list[Path], typer.Argument(help="Files, or one folder of them.")],
     layout: Annotated[
         Layout | None,
         typer.Option("--as", help="Paper C's tables or Yala's rows; default: seen from the files."),
+    ] = None
+    kpi: Annotated[
+        str,
+        typer.Option(
+            help="Of tables: the column to predict (output_rate); of sessions: throughput, p95, ..."
+        ),
+    ] = ""
+    seeds: Annotated[int, typer.Option(min=1, max=50, help="Of Yala's rows: models averaged.")] = 10
+
+
+@dataclass(frozen=True)
+class CountersOfSession:
+    """Counters that stand in a session instead of in files."""
+
+    session: Annotated[
+        str, typer.Option(help="Of a session's samples instead of files; with --function.")
+    ] = ""
+    function: Annotated[
+        str, typer.Option(help="Of --session: a function that it measured alone.")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class MoreOfCounters:
+    """What is asked beyond models and weights."""
+
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="SHAP values: which counter moved the predictions (needs the extra `explain`).",
+        ),
+    ] = False
+    unseen: Annotated[
+        str,
+        typer.Option(help="Predict this function by models of the others, not trained on it."),
+    ] = ""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("counters")(with_values(counters))
+
+
+def counters(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files, or one folder of them.")
     ] = None,
-    kpi: Annotated[str, typer.Option(help="Of tables: the column to predict.")] = "output_rate",
-    seeds: Annotated[
-        int, typer.Option(min=1, max=50, help="Of Yala's rows: models averaged.")
-    ] = 10,
+    of: CountersOfSession = CountersOfSession(),
+    reading: CountersReading = CountersReading(),
+    more: MoreOfCounters = MoreOfCounters(),
     plot: Annotated[bool, typer.Option("--plot", help="Predicted over measured, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Predict a KPI from low-level counters that others published: models, weights, a figure.
+    """Predict a KPI from low-level counters: models, weights, what moves it, a figure.
 
-    Experiments are held out whole; rows drawn at random, as papers do, stand beside.
+    Of files that others published, or of a session. Experiments are held out whole; rows drawn at
+    random, as papers do, stand beside.
 
     Example: workbench counters profile/flowmon --plot
     """
     from workbench.cli.context import put, put_json, say
-    from workbench.descriptors.co_located_files import is_co_located
 
-    files = _files(paths)
-    if layout is None:
-        layout = Layout.CO_LOCATED if all(map(is_co_located, files)) else Layout.TABLE
-    say(f"{len(files)} file{'s' * (len(files) != 1)}, read as {layout.value}")
-    answer = _co_located(files, seeds) if layout is Layout.CO_LOCATED else _table(files, kpi)
+    if more.explain:
+        from workbench.models.counter_effects import shap_package
+
+        shap_package()  # what is missing is said before anything is learned
+    if of.session:
+        answer = _session(paths or [], of, reading.kpi, more)
+    else:
+        answer = _published(paths or [], of, reading, more)
     for note in answer["notes"]:
         say(note)
     if json:
@@ -58,8 +108,68 @@ def counters(
     from workbench.cli.counter_words import figure_text, text_of
 
     put(text_of(answer))
-    if plot:
+    if plot and answer["points"]:
         put(figure_text(answer["points"], str(answer["kpi"])))
+
+
+def _session(
+    paths: list[Path], of: CountersOfSession, kpi: str, more: MoreOfCounters
+) -> dict[str, Any]:
+    """Models of the windows of a session's samples of one function alone."""
+    from workbench.cli.context import execute, session_name
+    from workbench.cli.session_counters import counted_of, told_kpi
+    from workbench.domain.errors import UsageError
+    from workbench.models.counter_transfer import of_own_experiments
+
+    function = of.function or more.unseen
+    if paths or not function or more.unseen not in ("", function):
+        raise UsageError(
+            "a session is read by function, and files are not read beside it",
+            where="--session",
+            remedy="Write --session NAME --function NAME, or --session NAME --unseen NAME",
+        )
+    name = told_kpi(kpi or "throughput")
+    counted = execute(counted_of(session_name(of.session), function, name, bool(more.unseen)))
+    own = counted[function]
+    notes = [
+        f"{function}: {len(own.rows.y)} windows of {own.window_s:g} s (median) in {own.samples} of "
+        f"{own.of} samples"
+    ]
+    answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
+    if more.unseen:
+        rows = {name: one.rows for name, one in counted.items()}
+        answer["transfer"] = transfer(of_own_experiments(rows), more.unseen)
+    return {"layout": "session", **answer}
+
+
+def _published(
+    paths: list[Path], of: CountersOfSession, reading: CountersReading, more: MoreOfCounters
+) -> dict[str, Any]:
+    """Models of files that others published."""
+    from workbench.cli.context import say
+    from workbench.descriptors.co_located_files import is_co_located
+    from workbench.domain.errors import UsageError
+
+    if of.function or not paths:
+        raise UsageError(
+            "there is nothing to read",
+            where="FILE…" if not paths else "--function",
+            remedy="Name files or a folder, or a function of --session",
+        )
+    files = _files(paths)
+    layout = reading.layout
+    if layout is None:
+        layout = Layout.CO_LOCATED if all(map(is_co_located, files)) else Layout.TABLE
+    say(f"{len(files)} file{'s' * (len(files) != 1)}, read as {layout.value}")
+    if layout is Layout.TABLE:
+        return _table(files, reading.kpi or "output_rate", more)
+    if more.unseen:
+        raise UsageError(
+            "these files have counters of one function's competitors only",
+            where="--unseen",
+            remedy="Give tables or a session with several functions",
+        )
+    return _co_located(files, reading.seeds, more)
 
 
 def _files(paths: list[Path]) -> list[Path]:
@@ -84,7 +194,7 @@ def _files(paths: list[Path]) -> list[Path]:
     return found
 
 
-def _co_located(files: list[Path], seeds: int) -> dict[str, Any]:
+def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str, Any]:
     """Models of co-location on the test rows that were published with the training rows."""
     import numpy as np
 
@@ -93,17 +203,17 @@ def _co_located(files: list[Path], seeds: int) -> dict[str, Any]:
     from workbench.models.counter_models import CounterBoosting, OwnCounterModel
     from workbench.models.counter_scores import (
         group_reach,
+        held_out_models,
         misses_of,
-        out_of_group,
+        predicted_by,
         score_of,
         weights_of,
     )
 
     profile, dropped, notes = read_co_located(files)
     taught, true = profile.taught, profile.unseen.y
-    reach = group_reach(
-        misses_of(taught.y, out_of_group(taught, OwnCounterModel, 0)), taught.groups, 0
-    )
+    models = held_out_models(taught, OwnCounterModel, 0)
+    reach = group_reach(misses_of(taught.y, predicted_by(models, taught)), taught.groups, 0)
     rows: list[dict[str, Any]] = []
     points: list[dict[str, float]] = []
     for method in CO_LOCATED:
@@ -126,15 +236,40 @@ def _co_located(files: list[Path], seeds: int) -> dict[str, Any]:
         "dropped": _dropped(dropped),
         "models": rows,
         "weights": _plain(weights_of(taught, CounterBoosting, 0)),
+        "components": components(taught),
+        "explained": explained(taught, models) if more.explain else None,
         "points": points,
         "notes": [*notes, "SLOMO's extrapolation needs runs that are not published: its figure "
                   "is without it"],
     }  # fmt: skip
 
 
-def _table(files: list[Path], kpi: str) -> dict[str, Any]:
+def _table(files: list[Path], kpi: str, more: MoreOfCounters) -> dict[str, Any]:
     """Models of each second's counters, by experiment and by row."""
+    from workbench.descriptors.counter_functions import files_with, read_by_function
     from workbench.descriptors.counter_tables import read_counters
+
+    own = files_with(files, kpi, more.unseen) if more.unseen else files
+    read = read_counters(own, kpi)
+    answer = _compared(read.rows, (), (kpi, list(read.notes), read.read), more)
+    if more.unseen:
+        answer["transfer"] = transfer(read_by_function(files, kpi, more.unseen), more.unseen)
+    return {"layout": Layout.TABLE.value, **answer}
+
+
+def _compared(
+    counted: CounterRows,
+    absent: tuple[DroppedFeature, ...],
+    told: tuple[str, list[str], int],
+    more: MoreOfCounters,
+) -> dict[str, Any]:
+    """All models on rows held out by experiment and by row.
+
+    Parameters
+    ----------
+    absent : features that were left out when the rows were read.
+    told : KPI, notes, and how many rows were read.
+    """
     from workbench.domain.errors import UsageError
     from workbench.models.counter_rows import without_idle_features
     from workbench.models.counter_scores import (
@@ -144,14 +279,29 @@ def _table(files: list[Path], kpi: str) -> dict[str, Any]:
         weights_of,
     )
 
-    read = read_counters(files, kpi)
-    rows, dropped = without_idle_features(read.rows)
+    kpi, notes, read = told
+    rows, dropped = without_idle_features(counted)
+    common = {
+        "kpi": kpi,
+        "rows": read,
+        "held_out": len(rows.y),
+        "experiments": rows.group_count,
+        "features": list(rows.features),
+        "dropped": _dropped((*absent, *dropped)),
+        "components": components(rows),
+        "notes": notes,
+        "transfer": None,
+    }
     if rows.group_count < FEWEST_GROUPS or not rows.features:
+        if more.unseen:  # others can say something of it
+            experiments = f"{rows.group_count} experiment{'s' * (rows.group_count != 1)}"
+            notes.append(f"{experiments}: too few for models of its own")
+            return {**common, "models": [], "weights": [], "explained": None, "points": []}
         raise UsageError(
             f"{rows.group_count} experiments with {len(rows.features)} counters that vary, where "
             f"{FEWEST_GROUPS} and one are needed to hold an experiment out",
-            where=", ".join(file.name for file in files),
-            remedy="Give more files, one for each experiment",
+            where=kpi,
+            remedy="Give more files or samples, at least one for each experiment",
         )
     makers = makers_for(rows.features)
     scores = {name: compared(rows, name, make, 0) for name, make in makers.items()}
@@ -160,17 +310,11 @@ def _table(files: list[Path], kpi: str) -> dict[str, Any]:
         for score in scores.values()
     ]
     return {
-        "layout": Layout.TABLE.value,
-        "kpi": kpi,
-        "rows": read.read,
-        "held_out": len(rows.y),
-        "experiments": rows.group_count,
-        "features": list(rows.features),
-        "dropped": _dropped(dropped),
+        **common,
         "models": models,
         "weights": _plain(weights_of(rows, makers["boosting (SLOMO)"], 0)),
+        "explained": explained(rows, scores["ours"].models) if more.explain else None,
         "points": _points(rows.y, scores["ours"].predicted),
-        "notes": list(read.notes),
     }
 
 

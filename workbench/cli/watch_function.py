@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from workbench.domain.parameters import Sla
     from workbench.engine.answers.counter_learning import CountedRows
 
-MOST_SAMPLES = 2_000
-"""Of a session: the last ones."""
 AT = "container:web"
 UNWATCHED = ("pod", "domain")
 """How functions are found whose counters are not read on this host."""
@@ -52,10 +50,11 @@ def watch(
     Example: workbench watch haproxy-lab haproxy --at container:web --kpi "p95<=100ms"
     """
     from workbench.cli.context import execute, session_name
+    from workbench.cli.session_counters import told_kpi
     from workbench.cli.watch_loop import Orders, follow
 
     sla = _sla(kpi)
-    name = sla.kpi if sla else _kpi(kpi)
+    name = sla.kpi if sla else told_kpi(kpi)
 
     async def run() -> None:
         known = session_name(session)
@@ -65,28 +64,15 @@ def watch(
     execute(run())
 
 
-def _kpi(given: str) -> str:
-    from workbench.domain import kpis
-    from workbench.domain.errors import UsageError
-
-    known = kpis.find(given)
-    if known is None or (known.quantile is None and known.name != kpis.THROUGHPUT):
-        raise UsageError(
-            f"{given!r} is not told from counters",
-            where="--kpi",
-            remedy="Name throughput, p50, p95 or p99",
-        )
-    return known.name
-
-
 def _sla(text: str) -> Sla | None:
     """None where it is the name of a KPI alone."""
+    from workbench.cli.session_counters import told_kpi
     from workbench.descriptors.sla_text import parse_sla
 
     if not set(text) & set("<>=≤≥"):
         return None
     sla = parse_sla(text, "rate")
-    _kpi(sla.kpi)
+    told_kpi(sla.kpi)
     return sla
 
 
@@ -95,9 +81,9 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
     import asyncio
 
     from workbench.cli.context import any_client
+    from workbench.cli.session_counters import samples_alone
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import ListSamples, ViewSession
-    from workbench.domain.sample_review import GetSample
+    from workbench.domain.messages import ViewSession
     from workbench.engine.answers.counter_learning import counted_rows
 
     async with any_client() as client:
@@ -105,17 +91,7 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
         if campaign is None:
             raise UsageError("holds no campaign yet", where=session)
         attached = _place(at, function, campaign.attached)
-        samples, offset = [], 0
-        while page := (await client.ask(ListSamples(session, offset))).samples:
-            samples += [one for one in page if one.point.target == function]
-            offset += len(page)
-        if not samples:
-            raise UsageError(
-                f"has no samples of {function} alone",
-                where=session,
-                remedy="Name a function that was measured alone; `workbench show` lists them",
-            )
-        taken = [await client.ask(GetSample(session, one.id)) for one in samples[-MOST_SAMPLES:]]
+        taken = await samples_alone(client, session, function)
     rows = await asyncio.to_thread(counted_rows, taken, function, kpi, campaign.kpi_max)
     return rows, attached
 

@@ -102,7 +102,7 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
 
     Raises `UsageError` where a file cannot be used, with its line.
     """
-    headings = {file: _headings(file, kpi) for file in files}
+    headings = {file: headings_of(file, kpi) for file in files}
     every = [name for name in headings[files[0]] if all(name in h for h in headings.values())]
     events = [name for name in every if name not in (*KPIS, SECOND)]
     if not events:
@@ -220,7 +220,8 @@ class _Reading:
         self._last = now
 
 
-def _headings(file: Path, kpi: str) -> list[str]:
+def headings_of(file: Path, kpi: str) -> list[str]:
+    """The columns of a table. Raises `UsageError` where `kpi` is none of them."""
     with _opened(file) as text:
         first = next(_guarded(csv.reader(text), file), [])
     names = [name.strip() for name in first]

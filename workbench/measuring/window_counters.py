@@ -18,6 +18,7 @@ from workbench.measuring.censoring import Distribution
 HOST = "host"
 CPU, THROTTLED = "cpu_cores", "throttled_share"
 """Of the function's control group; they stand in a sample's usage and not in its evidence."""
+GROUP_SAYS: Mapping[str, str] = {CPU: "CPU that it used", THROTTLED: "stopped by its own quota"}
 LAYERS = frozenset({"cpu", "memory", "disk", "tcp", "hop"})
 HOST_LAYERS = frozenset({"cpu", "kernel", "host"})
 UNFIT = frozenset(
@@ -65,6 +66,18 @@ def counter_name(of_host: bool, name: str, detail: str) -> str:
     if known is None or name in UNFIT or known.layer not in (HOST_LAYERS if of_host else LAYERS):
         return ""
     return " ".join(filter(None, (HOST if of_host else "", name, detail)))
+
+
+def counter_says(called: str) -> str:
+    """What a counter of that name stands for; empty of a name that is none of these."""
+    own = called.removeprefix(f"{HOST} ")
+    name, _, detail = own.partition(" ")
+    known = OBSERVABLES.get(name)
+    says = GROUP_SAYS.get(name, "" if known is None else known.says)
+    if not says:
+        return ""
+    what = f"{says} ({detail})" if detail else says
+    return what if own == called else f"host: {what}"
 
 
 def hardly_counted(windows: Iterable[CountedWindow]) -> frozenset[str]:

@@ -30,6 +30,7 @@ class CounterRows:
         group are never both learned from and predicted, except where the published split is shown.
     beside : of shape (n,), the number of who competed with the function, 0 where nobody did; None
         where that is not known.
+    competitors : what `beside` numbers, by number.
     """
 
     features: tuple[str, ...]
@@ -37,11 +38,14 @@ class CounterRows:
     y: Floats
     groups: Ints
     beside: Ints | None = None
+    competitors: tuple[str, ...] = ()
 
     def taken(self, rows: Ints) -> CounterRows:
         """These rows only."""
         beside = None if self.beside is None else self.beside[rows]
-        return CounterRows(self.features, self.x[rows], self.y[rows], self.groups[rows], beside)
+        return replace(
+            self, x=self.x[rows], y=self.y[rows], groups=self.groups[rows], beside=beside
+        )
 
     def only(self, features: tuple[str, ...]) -> CounterRows:
         """These columns only, in this order. Raises `ValueError` where one is not there."""
@@ -91,6 +95,7 @@ def rows_of(
         np.array([y[i] for i in whole], dtype=float),
         np.array([numbers[experiments[i]] for i in whole], dtype=int),
         np.array([rivals[beside[i]] for i in whole], dtype=int) if beside else None,
+        tuple(rivals) if beside else (),
     )
     dropped = (
         DroppedFeature(name, f"not counted in {share:.0%} of the rows")

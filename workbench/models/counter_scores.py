@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,13 @@ class CounterScore:
     width: float | None = None
 
 
+class HeldOutModel(NamedTuple):
+    """A model, and the rows (k,) whose groups it has not seen."""
+
+    model: CounterModel
+    out: Ints
+
+
 @dataclass(frozen=True)
 class SplitScore:
     """One model by experiment, and by rows drawn at random as the notebooks of paper C do."""
@@ -63,6 +71,8 @@ class SplitScore:
     by_row: CounterScore
     predicted: Floats
     """Of every row, by a model that had not seen its experiment; of shape (n,)."""
+    models: list[HeldOutModel]
+    """Those that predicted them."""
 
 
 @dataclass(frozen=True)
@@ -123,23 +133,36 @@ def score_of(
 
 def compared(rows: CounterRows, name: str, make: Maker, seed: int) -> SplitScore:
     """One model on held-out experiments and on held-out rows. Needs `FEWEST_GROUPS` groups."""
-    said = out_of_group(rows, make, seed)
+    models = held_out_models(rows, make, seed)
+    said = predicted_by(models, rows)
     interval = bands_by_group(rows.y, said, rows.groups, seed)
     order = np.random.default_rng(seed).permutation(len(rows.y))
     test, train = np.split(order, [max(1, round(PUBLISHED_TEST * len(order)))])
     # Rows are not grouped here: a model that looks for its settings does so as the notebooks do.
     model = make(seed).fit(rows.x[train], rows.y[train], np.arange(len(train)))
     by_row = score_of(name, rows.y[test], model.predict(rows.x[test]))
-    return SplitScore(score_of(name, rows.y, said, interval), by_row, said)
+    return SplitScore(score_of(name, rows.y, said, interval), by_row, said, models)
+
+
+def held_out_models(rows: CounterRows, make: Maker, seed: int) -> list[HeldOutModel]:
+    """Models that each have not seen a fold of the groups; every row is held out of one."""
+    return [
+        HeldOutModel(make(seed).fit(rows.x[seen], rows.y[seen], rows.groups[seen]), out)
+        for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed))
+    ]
+
+
+def predicted_by(models: list[HeldOutModel], rows: CounterRows) -> Floats:
+    """Each row's prediction by the model that had not seen its group, of shape (n,)."""
+    said = np.empty(len(rows.y))
+    for model, out in models:
+        said[out] = model.predict(rows.x[out])
+    return said
 
 
 def out_of_group(rows: CounterRows, make: Maker, seed: int) -> Floats:
     """Each row's prediction by a model that had not seen its group, of shape (n,)."""
-    said = np.empty(len(rows.y))
-    for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed)):
-        model = make(seed).fit(rows.x[seen], rows.y[seen], rows.groups[seen])
-        said[out] = model.predict(rows.x[out])
-    return said
+    return predicted_by(held_out_models(rows, make, seed), rows)
 
 
 def out_of_company(rows: CounterRows, make: Maker, seed: int) -> Floats:

@@ -119,8 +119,8 @@ class CounterWatch:
         half = reaches * scales
         band = self.held_out * np.exp(-half), self.held_out * np.exp(half)
         self.score: CounterScore = score_of("ours", kept.y, self.held_out, band)
-        self._model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
-        self.chosen = self._model.chosen_
+        self.model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
+        self.chosen = self.model.chosen_
 
     def _misses(self, between: Floats, seed: int) -> Floats:
         """Of held-out experiments; of held-out competitors where those are worse, and the counters
@@ -153,7 +153,7 @@ class CounterWatch:
         share = float(apart.min()) / max(self.limit, 1e-9)
         if not share <= 1.0:  # also where a figure is not finite
             return CounterLook(why=self._outside(x[0], place, int(apart.argmin())), apart=share)
-        value = float(self._model.regressor_.predict(x)[0])
+        value = float(self.model.regressor_.predict(x)[0])
         half = self.reach * self._scale(apart)
         return CounterLook(
             value, value * float(np.exp(-half)), value * float(np.exp(half)), apart=share

@@ -1,0 +1,84 @@
+"""Counters of a stored session's functions, as `counters` and `watch` learn from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.domain.sample_review import SampleDetail
+    from workbench.engine.answers.counter_learning import CountedRows
+    from workbench.link.client import Client
+
+MOST_SAMPLES = 2_000
+"""Of a function in a session: the last ones."""
+
+
+def told_kpi(given: str) -> str:
+    """The name of a KPI that windows state. Raises `UsageError` for another."""
+    from workbench.domain import kpis
+    from workbench.domain.errors import UsageError
+
+    known = kpis.find(given)
+    if known is None or (known.quantile is None and known.name != kpis.THROUGHPUT):
+        raise UsageError(
+            f"{given!r} is not told from counters",
+            where="--kpi",
+            remedy="Name throughput, p50, p95 or p99",
+        )
+    return known.name
+
+
+async def samples_alone(client: Client, session: str, function: str) -> list[SampleDetail]:
+    """A session's samples of one function alone, with their evidence.
+
+    Raises `UsageError` where there is none.
+    """
+    from workbench.domain.errors import UsageError
+    from workbench.domain.messages import ListSamples
+    from workbench.domain.sample_review import GetSample
+
+    samples, offset = [], 0
+    while page := (await client.ask(ListSamples(session, offset))).samples:
+        samples += [one for one in page if one.point.target == function]
+        offset += len(page)
+    if not samples:
+        raise UsageError(
+            f"has no samples of {function} alone",
+            where=session,
+            remedy="Name a function that was measured alone; `workbench show` lists them",
+        )
+    return [await client.ask(GetSample(session, one.id)) for one in samples[-MOST_SAMPLES:]]
+
+
+async def counted_of(
+    session: str, function: str, kpi: str, with_others: bool
+) -> dict[str, CountedRows]:
+    """Rows of a function that the session measured alone, and with those of all others.
+
+    Another that taught nothing is left out, and said.
+    """
+    import asyncio
+
+    from workbench.cli.context import any_client, say
+    from workbench.domain.errors import DataError, UsageError
+    from workbench.domain.messages import ViewSession
+    from workbench.engine.answers.counter_learning import counted_rows
+
+    found: dict[str, CountedRows] = {}
+    async with any_client() as client:
+        campaign = (await client.ask(ViewSession(session))).view.campaign
+        if campaign is None:
+            raise UsageError("holds no campaign yet", where=session)
+        targets = (plan.target for plan in campaign.targets if with_others)
+        alone = [target.name for target in targets if len(target.vnfs) == 1]
+        for name in dict.fromkeys((function, *alone)):
+            try:
+                taken = await samples_alone(client, session, name)
+                found[name] = await asyncio.to_thread(
+                    counted_rows, taken, name, kpi, campaign.kpi_max
+                )
+            except (DataError, UsageError) as error:
+                if name == function:
+                    raise
+                say(f"nothing is learned from {name}: {error}")
+    return found
