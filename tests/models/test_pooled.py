@@ -16,7 +16,6 @@ from workbench.models.pooled.surface import Places, Surface
 
 CANNOT_APPLY = {
     "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
-    "check_regressor_data_not_an_array": "it wants pandas, which is no dependency of ours",
 }
 CEILING = math.log(30.0)
 FLOOR = math.log(0.1)

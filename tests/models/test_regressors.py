@@ -37,7 +37,6 @@ CHECKED = [
 
 CANNOT_APPLY = {
     "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
-    "check_regressor_data_not_an_array": "it wants pandas, which is no dependency of ours",
 }
 """By name, and why."""
 
