@@ -92,7 +92,7 @@ async def test_watches_as_they_stand(size: tuple[int, int], theme: str, tmp_path
         await pilot.press("j")
         shown = await redrawn(pilot)
         assert "waiting for CPU 5.2 times" in shown
-        assert "nothing is told" in shown or "host pressure_cpu_s" in shown
+        assert "no prediction" in shown or "host pressure_cpu_s" in shown
 
 
 async def test_only_what_is_new_is_asked_for_and_a_silent_watch_is_named() -> None:

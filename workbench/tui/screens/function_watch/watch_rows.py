@@ -85,8 +85,8 @@ def state_of(watch: FunctionWatch, now: float) -> tuple[str, Look]:
     if last.drifted:
         return "! drifted", "warn"
     if last.value is None:
-        return "? not learned", "warn"
-    return ("✓ holds SLA", "good") if watch.watched.sla else ("✓ told", "good")
+        return "? unknown", "warn"
+    return ("✓ holds SLA", "good") if watch.watched.sla else ("✓ predicted", "good")
 
 
 def title(watch: FunctionWatch) -> str:
@@ -117,7 +117,7 @@ def figure(watch: FunctionWatch, now: float) -> Figure:
 
 def _silent(watch: FunctionWatch) -> str:
     why = watch.looks[-1].why if watch.looks else ""
-    return f"nothing is told: {text.plain(why)}" if why else "no look yet"
+    return f"no prediction: {text.plain(why)}" if why else "no look yet"
 
 
 def _stretches(looks: Iterable[FunctionLook]) -> list[list[FunctionLook]]:

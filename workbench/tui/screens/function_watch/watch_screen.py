@@ -104,11 +104,11 @@ class WatchScreen(SessionScreen, HasList):
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "✓ the SLA holds, or a figure is told; ? the counters lie outside of what was learned",
+            "✓ the SLA holds, or the KPI is predicted; ? counters lie outside of what was learned",
             "! the SLA is broken by the figure, or others' load slows the function; two looks of "
             "three raise that, five in a row clear it",
             "silent: the command that watches has not reported for 5 s; ended: it said so",
-            "gaps in the curve: no figure then; nothing is sent through the function",
+            "gaps in the curve: no prediction then; nothing is sent through the function",
         )
 
     def copied(self) -> tuple[str, str]:
