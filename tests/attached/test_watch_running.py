@@ -111,3 +111,16 @@ async def test_a_process_that_ends_ends_the_watch_with_a_sentence(
     system.server = None
     with pytest.raises(LabError, match="has ended"):
         await asyncio.wait_for(following, 20.0)
+
+
+async def test_renewed_sums_leave_no_hole(
+    system: RunningSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.labs.attached.live_counters.RENEWED_S", 1.0)
+    live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=0.5)
+    looks = []
+    for _ in range(14):
+        looks.append(live.read())
+        await asyncio.sleep(0.25)
+    assert looks[0] == {}
+    assert all("cpu_cores" in look for look in looks[3:])

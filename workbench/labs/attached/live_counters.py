@@ -26,39 +26,57 @@ class LiveCounters:
     over_s: float
     missing: dict[str, str] = field(default_factory=dict)
     """What cannot be read, by counter, and why."""
-    _read: deque[tuple[float, Seen]] = field(default_factory=deque)
-    _since_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._renew()
+        self._read = _Readings(self.found)
+        self._following: _Readings | None = None
 
     def read(self) -> Mapping[str, float]:
         """Counters per second, levels as they are; empty until two readings span a window.
 
         Raises `OSError` where the function has ended.
         """
+        rates = self._read.look(self.over_s, self.missing)
+        if self._following is None and self._read.age_s > RENEWED_S:
+            self._following = _Readings(self.found)
+        # Until the new sums span a window, the old ones answer.
+        if self._following is not None:
+            renewed = self._following.look(self.over_s, self.missing)
+            if renewed:
+                self._read, self._following, rates = self._following, None, renewed
+        return rates
+
+
+class _Readings:
+    """Cumulative figures of one function and its host, over the last window."""
+
+    def __init__(self, found: FoundFunction) -> None:
+        self._found = found
+        self._began_s = time.monotonic()
+        self._evidence = ComponentEvidence(found.probe)
+        self._host = HostEvidence()
+        self._read: deque[tuple[float, Seen]] = deque()
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def look(self, over_s: float, missing: dict[str, str]) -> dict[str, float]:
+        """Read all now; rates over the window, empty until there is one. Tells what is missing."""
         now_s = time.monotonic()
-        if now_s - self._since_s > RENEWED_S:
-            self._renew()
-        seen = self._now()
+        seen = self._now(missing)
         self._read.append((now_s, seen))
         # The youngest reading that is a window old: a longer look would mix in what was before.
-        while len(self._read) > 2 and now_s - self._read[1][0] >= self.over_s - SLACK_S:
+        while len(self._read) > 2 and now_s - self._read[1][0] >= over_s - SLACK_S:
             self._read.popleft()
         before_s, before = self._read[0]
-        if not self.over_s - SLACK_S <= now_s - before_s <= self.over_s + LONGEST_S:
-            if now_s - before_s > self.over_s:
+        if not over_s - SLACK_S <= now_s - before_s <= over_s + LONGEST_S:
+            if now_s - before_s > over_s:
                 self._read.popleft()
             return {}
-        return self._rates(before, seen, now_s - before_s)
+        return _rates(before, seen, now_s - before_s, missing)
 
-    def _renew(self) -> None:
-        self._since_s = time.monotonic()
-        self._evidence = ComponentEvidence(self.found.probe)
-        self._host = HostEvidence()
-        self._read.clear()
-
-    def _now(self) -> Seen:
+    def _now(self, missing: dict[str, str]) -> Seen:
         """All cumulative figures by (counter, ``), levels marked by their own name."""
         seen: Seen = {}
         for of_host, read in ((False, self._evidence.read()), (True, self._host.read())):
@@ -66,28 +84,30 @@ class LiveCounters:
                 called = counter_name(of_host, name, detail if name == "softirqs" else "")
                 if called:
                     seen[called, name] = value
-        counted = self.found.probe.read()
+        counted = self._found.probe.read()
         seen[CPU, ""] = counted.cpu_s
         seen[THROTTLED, "periods"] = float(counted.periods)
         seen[THROTTLED, "throttled"] = float(counted.throttled_periods)
-        self.missing = dict(self._evidence.absent)
-        self.missing |= {f"{HOST} {name}": why for name, why in self._host.absent.items()}
+        missing.clear()
+        missing |= self._evidence.absent
+        missing |= {f"{HOST} {name}": why for name, why in self._host.absent.items()}
         return seen
 
-    def _rates(self, before: Seen, seen: Seen, seconds: float) -> dict[str, float]:
-        rates: dict[str, float] = {}
-        for (called, name), value in seen.items():
-            if called == THROTTLED:
-                continue
-            if name and is_level(name):
-                rates[called] = value
-                continue
-            grown = value - before.get((called, name), value)
-            if grown < 0.0:
-                self.missing[called] = "it went back"
-            else:
-                rates[called] = grown / seconds
-        periods = seen[THROTTLED, "periods"] - before.get((THROTTLED, "periods"), 0.0)
-        throttled = seen[THROTTLED, "throttled"] - before.get((THROTTLED, "throttled"), 0.0)
-        rates[THROTTLED] = throttled / periods if periods > 0.0 else 0.0
-        return rates
+
+def _rates(before: Seen, seen: Seen, seconds: float, missing: dict[str, str]) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for (called, name), value in seen.items():
+        if called == THROTTLED:
+            continue
+        if name and is_level(name):
+            rates[called] = value
+            continue
+        grown = value - before.get((called, name), value)
+        if grown < 0.0:
+            missing[called] = "it went back"
+        else:
+            rates[called] = grown / seconds
+    periods = seen[THROTTLED, "periods"] - before.get((THROTTLED, "periods"), 0.0)
+    throttled = seen[THROTTLED, "throttled"] - before.get((THROTTLED, "throttled"), 0.0)
+    rates[THROTTLED] = throttled / periods if periods > 0.0 else 0.0
+    return rates
