@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from workbench.domain.errors import DataError
-from workbench.models.counter_contention import ContentionTest, rates_of
+from workbench.models.counter_contention import FALSE_AT_A_LOOK, ContentionTest, rates_of
 from workbench.models.counter_rows import CounterRows, rows_of
 from workbench.models.counter_watch import FORGET_AFTER, Alarm
 
@@ -111,3 +112,13 @@ def test_an_alarm_on_which_nothing_rests_any_more_is_withdrawn() -> None:
     assert (alarm.raised, alarm.withdrawn) == (False, True)
     assert [alarm.look(holds) for holds in (False, False)] == [False, True]
     assert (alarm.raised, alarm.withdrawn) == (True, False)
+
+
+def test_a_quiet_function_is_alarmed_about_once_in_a_day() -> None:
+    """Looks each second at windows of two seconds, whose residuals are normal."""
+    days = 10
+    noise = np.random.default_rng(5).standard_normal(days * 86_400 + 1)
+    over = noise[1:] + noise[:-1] > np.sqrt(2.0) * stats.norm.isf(FALSE_AT_A_LOOK)
+    alarm = Alarm()
+    raised = sum(alarm.look(not one) and alarm.raised for one in over.tolist())
+    assert 0.3 <= raised / days <= 3.0

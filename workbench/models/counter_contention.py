@@ -28,7 +28,9 @@ LEAST_SD = 0.1
 """Of a quiet sign, in logs: fewer than some dozens of windows do not show more certainty."""
 LEAST_TIMES = 1.5
 """By which a sign has grown, before it says anything."""
-FALSE_AT_A_LOOK = 1e-4
+FALSE_AT_A_LOOK = 3e-4
+"""With two of three looks before an alarm, at windows of two seconds that overlap by half: one
+false alarm in a day of quiet, if residuals are normal."""
 BEYOND = 0.35
 """Logs by which traffic may be outside of what was learned alone."""
 QUOTA_SLACK = 0.05
@@ -100,10 +102,10 @@ class ContentionTest:
     """Signs of others' load, each over what the function's own traffic explains.
 
     The log of a sign is a line over the log of traffic, fitted to quiet windows. Its limit is what
-    a quiet look exceeds once in 10,000 (Student's t of the residuals at held-out experiments, their
-    windows taken as independent, which is too good), at least `LEAST_TIMES`; where contended
-    windows are known, it lies half-way to what three of four of them have, if that is further. A
-    sign that does not tell half of them says nothing.
+    a quiet look exceeds three times in 10,000 (Student's t of the residuals at held-out
+    experiments, their windows taken as independent, which is too good), at least `LEAST_TIMES`;
+    where contended windows are known, it lies half-way to what three of four of them have, if that
+    is further. A sign that does not tell half of them says nothing.
 
     Raises
     ------
