@@ -76,6 +76,25 @@ def test_a_session_without_competitors_teaches_what_is_quiet() -> None:
     assert test.look(seen(2000.0, 10.0)).contended is True
 
 
+def disturbed(rows: CounterRows, windows: list[int]) -> CounterRows:
+    """The same session, in which somebody else was there in some windows alone."""
+    assert rows.beside is not None
+    x = rows.x.copy()
+    x[np.flatnonzero(rows.beside == 0)[windows], FEATURES.index("cpu_wait_s")] *= 25.0
+    return replace(rows, x=x)
+
+
+def test_a_window_alone_that_somebody_disturbed_is_left_out() -> None:
+    rows = session()
+    usual, test = ContentionTest(rows), ContentionTest(disturbed(rows, [3]))
+    assert (usual.disturbed, test.disturbed, test.quiet) == (0, 1, 12)
+    for load in (600.0, 2000.0, 4500.0):
+        assert test.look(seen(load, 8.0)).contended is True
+        assert test.look(seen(load, 1.2)).contended is False
+    with pytest.raises(DataError, match="no counter tells"):  # too many to call them chance
+        ContentionTest(disturbed(rows, [1, 3, 7, 9]))
+
+
 def test_signs_that_tell_nobody_are_none() -> None:
     with pytest.raises(DataError, match="no counter tells windows beside competitors"):
         ContentionTest(session(waits=(1.0, 1.0, 1.0)))

@@ -95,6 +95,11 @@ def _contention(rows: CounterRows) -> ContentionTest | None:
         say(f"others' load is not told: {error.what}")
         return None
     say(f"others' load is told by {', '.join(test.names)}, over what {test.traffic} explains")
+    if test.disturbed:
+        say(
+            f"{test.disturbed} of {test.quiet} windows alone were disturbed by something else, and "
+            "are left out of what is quiet"
+        )
     if rates := rates_of(rows):
         say(
             f"of {rates.quiet} windows alone, held out, {rates.false} were taken for contended; of "

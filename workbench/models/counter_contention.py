@@ -31,8 +31,15 @@ LEAST_TIMES = 1.5
 FALSE_AT_A_LOOK = 3e-4
 """With two of three looks before an alarm, at windows of two seconds that overlap by half: one
 false alarm in a day of quiet, if residuals are normal."""
+DISTURBED = 4.0
+"""Robust standard deviations over the line of quiet windows, from which on one of them was not
+quiet: somebody whom the campaign did not call was there (Hampel's identifier)."""
+MOST_DISTURBED = 0.2
+"""Share of quiet windows that may be left out for that; more of them, and it is their scatter."""
 BEYOND = 0.35
 """Logs by which traffic may be outside of what was learned alone."""
+VARIED = 0.5
+"""Logs by which traffic has to vary for a line over it."""
 QUOTA_SLACK = 0.05
 """Share of quota periods by which a function may be throttled more than it was alone."""
 
@@ -96,12 +103,15 @@ class _Sign:
     """Coefficients of the log of the sign over powers of the log of traffic."""
     limit: float
     """Logs above the line from which on it is no chance."""
+    disturbed: int
+    """Quiet windows that were left out."""
 
 
 class ContentionTest:
     """Signs of others' load, each over what the function's own traffic explains.
 
-    The log of a sign is a line over the log of traffic, fitted to quiet windows. Its limit is what
+    The log of a sign is a line over the log of traffic, fitted to quiet windows but for those that
+    somebody disturbed whom the campaign did not call (`DISTURBED`). Its limit is what
     a quiet look exceeds three times in 10,000 (Student's t of the residuals at held-out
     experiments, their windows taken as independent, which is too good), at least `LEAST_TIMES`;
     where contended windows are known, it lies half-way to what three of four of them have, if that
@@ -124,6 +134,7 @@ class ContentionTest:
                 remedy="Measure it with `competitor: none` as well",
             )
         self.features, self.traffic = rows.features, traffic
+        self.quiet = int(quiet.sum())
         load = np.log(np.maximum(rows.x[:, rows.features.index(traffic)], 1.0))
         self._ends = float(load[quiet].min()) - BEYOND, float(load[quiet].max()) + BEYOND
         self._throttled = _column(rows, THROTTLED)[quiet].max(initial=0.0) + QUOTA_SLACK
@@ -135,6 +146,11 @@ class ContentionTest:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(one.name for one in self._signs)
+
+    @property
+    def disturbed(self) -> int:
+        """Of the `quiet` windows, those left out of the sign that had most of them."""
+        return max(one.disturbed for one in self._signs)
 
     def look(self, counted: Mapping[str, float]) -> ContentionLook:
         """Whether another's load shows in these counters, each per second."""
@@ -190,6 +206,7 @@ def _sign(rows: CounterRows, name: str, load: Floats, quiet: Ints) -> _Sign | No
     """None where it does not tell contended windows."""
     column = rows.features.index(name)
     logs = np.log(rows.x[:, column] + SIGNS[name].floor)
+    alone, quiet = quiet, _undisturbed(load, logs, quiet)
     left = np.concatenate(
         [
             logs[out] - np.polyval(_line(load[seen], logs[seen]), load[out])
@@ -205,17 +222,29 @@ def _sign(rows: CounterRows, name: str, load: Floats, quiet: Ints) -> _Sign | No
     sd = max(float(np.sqrt(np.mean(np.square(left)))), LEAST_SD)
     free = max(len(left) - 2, 1)
     limit = max(float(stats.t.ppf(1.0 - FALSE_AT_A_LOOK, free)) * sd, math.log(LEAST_TIMES))
-    if not quiet.all():
-        beside = logs[~quiet] - np.polyval(line, load[~quiet])
+    if not alone.all():
+        beside = logs[~alone] - np.polyval(line, load[~alone])
         limit = max(limit, float(np.quantile(beside, 0.25)) / 2.0)
         if float(np.median(beside)) <= limit:
             return None
-    return _Sign(name, column, line, limit)
+    return _Sign(name, column, line, limit, int(alone.sum() - quiet.sum()))
+
+
+def _undisturbed(load: Floats, logs: Floats, quiet: Ints) -> Ints:
+    """Quiet windows without those far over the others: by medians, which these do not move."""
+    slope = 0.0
+    if np.ptp(load[quiet]) > VARIED:
+        slope = float(stats.theilslopes(logs[quiet], load[quiet]).slope)
+    over = logs - slope * load
+    over -= np.median(over[quiet])
+    sd = max(float(stats.median_abs_deviation(over[quiet], scale="normal")), LEAST_SD)
+    kept = quiet & (over <= DISTURBED * sd)
+    return kept if kept.sum() >= (1.0 - MOST_DISTURBED) * quiet.sum() else quiet
 
 
 def _line(load: Floats, logs: Floats) -> Floats:
     """A line, or a level where the load hardly varied."""
-    return np.polyfit(load, logs, 1 if np.ptp(load) > 0.5 else 0)
+    return np.polyfit(load, logs, 1 if np.ptp(load) > VARIED else 0)
 
 
 def _over(value: float, sign: _Sign, load: float) -> float:
