@@ -414,7 +414,7 @@ def report(played: Played) -> str:
             sum(getattr(q, name) for q in played.quiet) for name in ("looks", "silent")
         )
         lines.append(
-            f"{alarms} false alarms in {seconds / 60:.1f} quiet minutes (at most "
+            f"{alarms or 'no'} false alarm{'' if alarms == 1 else 's'} in {seconds / 60:.1f} quiet minutes (at most "
             f"{most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); {silent} of {looks} looks "
             "in them without an answer"
         )
