@@ -414,9 +414,9 @@ def report(played: Played) -> str:
             sum(getattr(q, name) for q in played.quiet) for name in ("looks", "silent")
         )
         lines.append(
-            f"{alarms or 'no'} false alarm{'' if alarms == 1 else 's'} in {seconds / 60:.1f} quiet minutes (at most "
-            f"{most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); {silent} of {looks} looks "
-            "in them without an answer"
+            f"{alarms or 'no'} false alarm{'' if alarms == 1 else 's'} in {seconds / 60:.1f} "
+            f"quiet minutes (at most {most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); "
+            f"{silent} of {looks} looks in them without an answer"
         )
     if seconds := sum(one.seconds for one in played.costs):
         share = sum(one.cpu_s for one in played.costs) / seconds

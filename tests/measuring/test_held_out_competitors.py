@@ -113,7 +113,7 @@ def test_what_is_played_again_is_added_to_the_results_of_its_session(tmp_path: P
     assert again == played
     again.quiet.append(quiet_of([], 1800.0))
     # No event in T hours: at most -log(0.05) / T of them an hour.
-    assert "0 false alarms in 60.0 quiet minutes (at most 3.0 an hour, 95 %)" in report(again)
+    assert "no false alarms in 60.0 quiet minutes (at most 3.0 an hour, 95 %)" in report(again)
     assert "the watch took 0.50% of a core over 90 looks" in report(again)
     assert (
         "in time: 1 of 1 beside cpu; of all, 1 by others' load, 0 by the SLA; 4 of 10 looks beside "
