@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_link import SESSION, FakeClient, opened, redrawn, story
+from textual.events import Key
 
 from workbench.cli import context, screen
 from workbench.domain.sessions import SessionSummary
@@ -69,3 +70,15 @@ def test_the_command_prints_it_after_the_screens(
         f"night goes on; `workbench --workspace {tmp_path}` opens it again; "
         f"`workbench --workspace {tmp_path} engine stop` ends it.\n"
     )
+
+
+async def test_a_key_that_comes_after_the_screens_have_gone_is_dropped() -> None:
+    async with opened(FakeClient(story())) as pilot:
+        await redrawn(pilot)
+        app = pilot.app
+    assert app.screen_stack == []
+    for forwarded in (False, True):
+        late = Key("x", "x")
+        if forwarded:
+            late._set_forwarded()
+        await app.on_event(late)

@@ -156,6 +156,8 @@ class WorkbenchApp(TakingApp):
 
     async def on_event(self, event: Event) -> None:
         """What is typed waits for its turn; what has had it comes back here last."""
+        if isinstance(event, Key | Paste) and not self.screen_stack:
+            return  # the application ends, and its screens are gone
         if isinstance(event, Key | Paste) and not event.is_forwarded:
             self.keyboard.typed(event)
         else:
