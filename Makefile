@@ -55,8 +55,8 @@ KEEPING = PYTHONDONTWRITEBYTECODE=
 ONCE_MORE = ../$(BIN)/pytest -q --last-failed --last-failed-no-failures none -m
 
 accept: $(VENV)/.dev  ## the long acceptance runs, and whatever else has a full length
-	cd tests && ../$(BIN)/pytest -q --accept --timeout 0 acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
-		$$(grep -rlE 'full_length|mark.long|@given' --include='test_*.py' . | grep -v '^./acceptance/' | sort)
+	cd tests && ../$(BIN)/pytest -q --accept --timeout 0 acceptance docker/test_docker_whole_way.py tui \
+		$$(grep -rlE 'full_length|mark.long|@given' --include='test_*.py' . | grep -vE '^./(acceptance|tui)/' | sort)
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
 	$(BIN)/python benchmarks/run.py

@@ -68,8 +68,9 @@ def truths(campaign: Campaign, options: str) -> dict[Cell, float | None]:
         (plan.target.name, configuration.key, rule): true.wl
         for plan in campaign.targets
         for configuration in campaign.configurations(plan)
-        for rule, true in Truth(campaign, plan.target, configuration, parsed).breakpoints().items()
-        if rule in ("capacity", "sla")
+        for rule, true in Truth(campaign, plan.target, configuration, parsed)
+        .breakpoints(rules=("capacity", "sla"))
+        .items()
     }
 
 
@@ -107,8 +108,10 @@ def score(true: dict[Cell, float | None], outcomes: list[Outcome]) -> list[Row]:
     return rows
 
 
-def run(name: str, seeds: int, options: str, workers: int) -> tuple[list[Row], int, dict[str, int]]:
-    campaign = campaign_of(name)
+def run(
+    campaign: Campaign, seeds: int, options: str, workers: int
+) -> tuple[list[Row], int, dict[str, int]]:
+    """What each cell concludes against its truth; samples taken, invalid ones by reason."""
     jobs = [(campaign, seed, options) for seed in range(1, seeds + 1)]
     outcomes: list[Outcome] = []
     taken, reasons = 0, dict[str, int]()
@@ -128,7 +131,8 @@ def main() -> None:
     parser.add_argument("--lab-options", default="")
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
-    rows, taken, reasons = run(chosen.campaign, chosen.seeds, chosen.lab_options, chosen.workers)
+    campaign = campaign_of(chosen.campaign)
+    rows, taken, reasons = run(campaign, chosen.seeds, chosen.lab_options, chosen.workers)
     print(f"{chosen.seeds} seeds, {taken} samples, invalid: {reasons or 'none'}")
     print("| target | configuration | rule | truth | found | median error | covered | width |")
     print("|---|---|---|---|---|---|---|---|")

@@ -6,7 +6,7 @@ after a change; a gate that runs on each change needs the fewer.
 
 from __future__ import annotations
 
-SHARE_IN_THE_GATE = 0.25
+SHARE_IN_THE_GATE = 0.1
 FEW = 8
 """Of each property at least."""
 full_length = False

@@ -12,7 +12,7 @@ import pytest
 
 from workbench.probes import cgroup
 
-pytestmark = pytest.mark.docker  # a lab host, with the rights of one
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]  # a lab host, with the rights of one
 
 BURN_S = 0.3
 BURN = f"import time\nwhile time.process_time() < {BURN_S}: pass"

@@ -158,6 +158,7 @@ async def test_a_stall_of_two_seconds(closed: DockerLab) -> None:
     assert evidence(sample, "unsteady")
 
 
+@pytest.mark.unhurried
 async def test_a_connection_table_that_is_nearly_full(open_lab: OpenLab) -> None:
     chosen = configuration(tinyproxy=0.25)
     lab = await open_lab(OPEN, TINYPROXY)
@@ -186,6 +187,7 @@ def connection_table(room: int) -> Iterator[None]:
         limit.write_text(before)
 
 
+@pytest.mark.unhurried
 async def test_fast_503s(open_lab: OpenLab, known: tuple[VnfTemplate, ...]) -> None:
     """A function that sheds load answers fast: the median falls, and the sample is no answer."""
     haproxy = next(template for template in known if template.name == "haproxy")
@@ -205,6 +207,7 @@ async def test_fast_503s(open_lab: OpenLab, known: tuple[VnfTemplate, ...]) -> N
     assert "answered with an error" in evidence(sample, "errors")
 
 
+@pytest.mark.unhurried
 async def test_answers_that_do_not_come_in_time(open_lab: OpenLab, session: str) -> None:
     """The gaps of the quota, 94 ms of each 100, are longer than a client waits."""
     chosen = configuration(haproxy=0.0625)

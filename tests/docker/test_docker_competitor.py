@@ -58,6 +58,7 @@ async def test_its_true_intensity_is_counted(lab: DockerLab, session: str) -> No
     assert "stress-ng" not in running
 
 
+@pytest.mark.unhurried
 async def test_one_that_dies_in_mid_sample_spoils_it_by_name(lab: DockerLab, session: str) -> None:
     await lab.deploy(HAPROXY, QUARTER)
     begun = asyncio.Event()

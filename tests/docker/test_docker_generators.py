@@ -124,6 +124,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.unhurried
 async def test_unfit_generators_are_refused_on_a_real_path(open_lab: OpenLab) -> None:
     """tinyproxy closes every connection; the first is refused by the deployment itself."""
     tinyproxy, chosen = target("tinyproxy"), configuration(tinyproxy=0.25)
@@ -177,6 +178,7 @@ async def test_memory_and_bandwidth_change_in_place(open_lab: OpenLab, session: 
     assert "Raise the smallest `memory`" in caught.value.remedy
 
 
+@pytest.mark.unhurried
 async def test_a_restart_keeps_the_bandwidth(open_lab: OpenLab) -> None:
     haproxy = target("haproxy")
     lab = await open_lab(CLOSED, haproxy, oversubscribe=True)

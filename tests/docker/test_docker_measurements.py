@@ -185,6 +185,7 @@ async def test_a_starved_source_is_seen_in_its_own_counters(
     assert (np.diff(threads, axis=0) >= 0).all()
 
 
+@pytest.mark.unhurried
 async def test_quotas_change_in_place_and_threads_by_a_restart(
     open_lab: OpenLab, session: str
 ) -> None:

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from fake_recording import told
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
@@ -428,7 +430,13 @@ def progress_tick() -> Progress:
 
 def screen_text(app: App[Any]) -> str:
     """What the terminal shows."""
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+    return "\n".join(strip.text for strip in strips(app))
+
+
+def strips(app: App[Any]) -> list[Strip]:
+    """The lines of the terminal, what lies behind a dialog included."""
+    visible_screen_stack.set(app._background_screens)
+    return app.screen._compositor.render_strips()
 
 
 def toasts(app: Any) -> list[str]:

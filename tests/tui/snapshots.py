@@ -17,7 +17,7 @@ from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 
-from fake_link import redrawn
+from fake_link import redrawn, strips
 from rich.style import Style
 from textual.pilot import Pilot
 
@@ -31,7 +31,7 @@ def rendered(pilot: Pilot[Any]) -> str:
     app = pilot.app
     names: dict[str, str] = {}
     texts, looks = [], []
-    for strip in app.screen._compositor.render_strips():
+    for strip in strips(app):
         for filter in app._filters:
             if filter.enabled:
                 strip = strip.apply_filter(filter, app.screen.background_colors[1])

@@ -19,6 +19,8 @@ from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.workers import begin
 
+pytestmark = pytest.mark.painted
+
 
 class Log:
     """Keeps what it is given."""

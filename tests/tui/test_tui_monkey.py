@@ -11,6 +11,8 @@ from tally import MakeTally
 
 from workbench.tui.commands.catalogue import SCREENS
 
+pytestmark = pytest.mark.painted
+
 PRESSES = 1000
 SEEDS = 20
 SELDOM_S = 0.2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -319,26 +321,41 @@ class CompareScreen(CompareAskingScreen, HasList):
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        chain = self.view != "sessions" and bool(comparing.chains(self.shown.view))
-        curves = self.view != "errors" and not self._said
-        conditions = {
-            "chain": chain and len(comparing.chains(self.shown.view)) > 1,
-            "kpi": len(self.shown.kpis()) > 1,
-            "rule": chain and len(self.rules) > 1,
-            "drop": self.asking.busy is not None,
-            "back": self.asking.busy is None,
-            "anew": self.asking.busy is None and (chain or self.contrast is not None),
-            "profiles": chain,
-            "insist": chain and self._can_insist(),
-            "read_left": chain and curves,
-            "read_right": chain and curves,
-            "series": self.ready and not self._said and bool(self._series),
-            "log_y": curves,
-            "log_x": curves,
-            "zoom": not self._said,
-            "show_live": self._key_here() != "",
+        condition = self._conditions.get(action)
+        return super().check_action(action, parameters) if condition is None else condition()
+
+    @cached_property
+    def _conditions(self) -> Mapping[str, Callable[[], bool]]:
+        """When an action can be done, by its method; each drawing asks for all of them."""
+        return {
+            "chain": lambda: len(self._chains()) > 1,
+            "kpi": lambda: len(self.shown.kpis()) > 1,
+            "rule": lambda: bool(self._chains()) and len(self.rules) > 1,
+            "drop": lambda: self.asking.busy is not None,
+            "back": lambda: self.asking.busy is None,
+            "anew": lambda: (
+                self.asking.busy is None and (self.contrast is not None or bool(self._chains()))
+            ),
+            "profiles": lambda: bool(self._chains()),
+            "insist": lambda: self._can_insist() and bool(self._chains()),
+            "read_left": self._has_chain_curves,
+            "read_right": self._has_chain_curves,
+            "series": lambda: self.ready and not self._said and bool(self._series),
+            "log_y": self._has_curves,
+            "log_x": self._has_curves,
+            "zoom": lambda: not self._said,
+            "show_live": lambda: self._key_here() != "",
         }
-        return conditions.get(action, super().check_action(action, parameters))
+
+    def _chains(self) -> Sequence[object]:
+        """Those that can be compared; none where sessions are."""
+        return () if self.view == "sessions" else comparing.chains(self.shown.view)
+
+    def _has_curves(self) -> bool:
+        return self.view != "errors" and not self._said
+
+    def _has_chain_curves(self) -> bool:
+        return self._has_curves() and bool(self._chains())
 
     def _can_insist(self) -> bool:
         refused = self.answer is not None and self.answer.refused is not None
