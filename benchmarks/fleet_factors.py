@@ -85,8 +85,8 @@ def ends(found: Breakpoint) -> tuple[float, float]:
     return found.low, found.high
 
 
-async def coverage(trials: int, seconds: float) -> None:
-    rng, counts, widths = np.random.default_rng(24), Counter[str](), []
+async def coverage(given: argparse.Namespace) -> None:
+    rng, counts, widths = np.random.default_rng(given.seed), Counter[str](), []
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="factors-") as name:
         path = Path(name) / "factors.yaml"
@@ -101,8 +101,8 @@ async def coverage(trials: int, seconds: float) -> None:
             true = Truth(campaign, plan.target, configuration, seconds=24.0).breakpoints()
             truth = true["capacity"].wl
             assert truth is not None
-            for number in range(trials):
-                if time.monotonic() - began > seconds:
+            for number in range(given.first, given.first + given.trials):
+                if time.monotonic() - began > 60.0 * given.minutes:
                     break
                 speed = float(math.exp(rng.uniform(math.log(0.5), math.log(2.0))))
                 found = await trial(engine, path, number, speed)
@@ -143,8 +143,10 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--trials", type=int, default=100)
     asked.add_argument("--minutes", type=float, default=30.0)
+    asked.add_argument("--seed", type=int, default=24, help="of the speeds")
+    asked.add_argument("--first", type=int, default=0, help="seed of the first fleet's samples")
     given = asked.parse_args()
-    asyncio.run(coverage(given.trials, 60.0 * given.minutes))
+    asyncio.run(coverage(given))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 Each trial is a fleet of three simulated hosts, the first as fast as the stand-ins describe, the
 others of speeds between 0.5 and 2. Each measures its anchor points and two of six configurations,
 by the engine of a lab host and no process in between. One model learns from all samples by the
-factor between hosts, one from the samples as they are, one from what the first host alone measured
-of all six, and one from the same with the noise that these samples really have, which nobody knows
-but who knows the truth: a sample of one window has no interval of its own. Their forecasts, and the
-allocation that each would recommend, are held against the truth of the first host.
+factor between hosts, one from the same taken to scatter by what is assumed of any host instead of
+by what its own deployments at the anchor points did, one from the samples as they are, and one from
+what the first host alone measured of all six. Two more are told the scatter that the samples really
+have, which nobody knows but who knows the truth. Their forecasts, and the allocation that each
+would recommend, are held against the truth of the first host.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from workbench.engine.learning.refitting import fitted
 from workbench.engine.learning.scoring import table_for
 from workbench.fleet.folding import ShardSession
 from workbench.models.host_factors import compare_hosts
+from workbench.models.host_scatter import as_it_scatters
 from workbench.models.host_terms import on_one_host
 from workbench.models.table import Table
 from workbench.paths import Workspace
@@ -96,6 +98,7 @@ class Truths:
     """Response times of the first host, at the loads that forecasts are asked for."""
 
     def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
         (plan,) = campaign.targets
         self.target = plan.target.name
         self.configurations = campaign.configurations(plan)
@@ -146,8 +149,9 @@ def judge(tally: Tally, truths: Truths, table: Table, method: str) -> None:
 
 
 async def trial(
-    engine: Engine, campaign: Campaign, number: int, speeds: Sequence[float]
+    engine: Engine, truths: Truths, number: int, speeds: Sequence[float]
 ) -> dict[str, tuple[Sample, ...]]:
+    campaign = truths.campaign
     hosts = [LabHost(n, "simulated", speed=s) for n, s in zip(HOSTS, speeds, strict=True)]
     run, anchors, pieces = f"m{number}", {}, []
     for host in hosts:
@@ -162,10 +166,18 @@ async def trial(
     ]
     samples, shards = folded(pieces)
     compared = compare_hosts(anchors, campaign.kpi)
+    assert compared is not None
+    one = folded(alone)[0]
+    bare = replace(compared, scatter=())
+    known = {"p95_ms": truths.scatter(one)}
+    as_known = [as_it_scatters(sample, known) for sample in samples]
     return {
         "by the factor": on_one_host(samples, shards, compared, campaign.kpi),
+        "by the factor, scatter assumed": on_one_host(samples, shards, bare, campaign.kpi),
+        "by the factor, scatter known": on_one_host(as_known, shards, bare, campaign.kpi),
         "as they are": samples,
-        "one host": folded(alone)[0],
+        "one host": one,
+        "one host, scatter known": tuple(as_it_scatters(sample, known) for sample in one),
     }
 
 
@@ -184,8 +196,8 @@ def folded(pieces: Sequence[ShardSession]) -> tuple[tuple[Sample, ...], tuple[Sh
     return tuple(samples), tuple(shards)
 
 
-async def trials(most: int, seconds: float, method: str) -> dict[str, Tally]:
-    rng, tallies, began = np.random.default_rng(240), dict[str, Tally](), time.monotonic()
+async def trials(given: argparse.Namespace) -> dict[str, Tally]:
+    rng, tallies, began = np.random.default_rng(given.seed), dict[str, Tally](), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="models-") as name:
         path = Path(name) / "models.yaml"
         path.write_text(CAMPAIGN)
@@ -194,20 +206,13 @@ async def trials(most: int, seconds: float, method: str) -> dict[str, Tally]:
         try:
             campaign = load_campaign(str(path), workspace=engine.workspace).campaign
             truths = await asyncio.to_thread(Truths, campaign)
-            for number in range(most):
-                if time.monotonic() - began > seconds:
+            for number in range(given.first, given.first + given.trials):
+                if time.monotonic() - began > 60.0 * given.minutes:
                     break
                 speeds = (1.0, *np.exp(rng.uniform(math.log(0.5), math.log(2.0), 2)))
-                learned = await trial(engine, campaign, number, speeds)
-                tables = {
-                    way: table_for(campaign, truths.target, samples, "p95_ms")
-                    for way, samples in learned.items()
-                }
-                own = tables["one host"]
-                noise = np.full(len(own), truths.scatter(learned["one host"]))
-                tables["one host, its noise known"] = replace(own, noise=noise)
-                for way, table in tables.items():
-                    judge(tallies.setdefault(way, Tally()), truths, table, method)
+                for way, samples in (await trial(engine, truths, number, speeds)).items():
+                    table = table_for(campaign, truths.target, samples, "p95_ms")
+                    judge(tallies.setdefault(way, Tally()), truths, table, given.method)
                 inside = {way: round(tally.inside[-1], 2) for way, tally in tallies.items()}
                 print(number, [f"{speed:.2f}" for speed in speeds], inside, flush=True)
         finally:
@@ -220,9 +225,11 @@ def main() -> None:
     asked.add_argument("--trials", type=int, default=100)
     asked.add_argument("--minutes", type=float, default=30.0)
     asked.add_argument("--method", default="pooled")
+    asked.add_argument("--seed", type=int, default=240, help="of the speeds")
+    asked.add_argument("--first", type=int, default=0, help="seed of the first fleet's samples")
     asked.add_argument("--results", type=Path)
     given = asked.parse_args()
-    tallies = asyncio.run(trials(given.trials, 60.0 * given.minutes, given.method))
+    tallies = asyncio.run(trials(given))
     figures = {way: tally.figures() for way, tally in tallies.items()}
     count = len(next(iter(tallies.values())).inside)
     told = {"trials": count, "method": given.method, "goal": GOAL, **figures}

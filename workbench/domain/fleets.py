@@ -223,6 +223,23 @@ class CarriedBreakpoint:
 
 
 @dataclass(frozen=True)
+class HostScatter:
+    """How much one host's own deployments differ at the lowest anchor load.
+
+    Attributes
+    ----------
+    figure : KPI name.
+    sd : standard deviation of its logarithm between deployments.
+    degrees : of freedom that it rests on, deployments less one.
+    """
+
+    host: str
+    figure: str
+    sd: float
+    degrees: int
+
+
+@dataclass(frozen=True)
 class HostsCompared:
     """Every host measured the same anchor points, and this is how they differ."""
 
@@ -232,6 +249,9 @@ class HostsCompared:
     """Hosts that disagree with themselves, with the reason."""
     breakpoints: tuple[CarriedBreakpoint, ...] = ()
     """Of what other hosts measured, as the reference would have them."""
+    scatter: tuple[HostScatter, ...] = ()
+    """Of every host that measured anchor points, the reference among them, in the campaign's KPI;
+    empty in sessions of before."""
 
 
 HostDoes = Literal["starting", "idle", "measuring", "lost", "held"]

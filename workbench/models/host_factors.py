@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workbench.domain import kpis
-from workbench.domain.fleets import CarriedBreakpoint, HostsCompared
+from workbench.domain.fleets import CarriedBreakpoint, HostScatter, HostsCompared
 from workbench.domain.profiles import Breakpoint, BreakpointRule, HostFactor
 from workbench.domain.samples import Sample
 from workbench.models.selection import rate_kpi
@@ -63,7 +63,12 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
         for name in own
         if name in usable[reference]
     ]
-    return HostsCompared(reference, tuple(factors), _unsteady(usable))
+    scatter = tuple(
+        HostScatter(host, kpi, float(own[kpi].std(ddof=1)), len(own[kpi]) - 1)
+        for host, own in usable.items()
+        if kpi in own
+    )
+    return HostsCompared(reference, tuple(factors), _unsteady(usable), scatter=scatter)
 
 
 def _is_saturated(samples: Sequence[Sample]) -> bool:

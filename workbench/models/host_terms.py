@@ -21,6 +21,7 @@ from workbench.domain.errors import DataError
 from workbench.domain.fleets import HostsCompared, ShardFolded
 from workbench.domain.profiles import HostFactor
 from workbench.domain.samples import Estimate, Sample
+from workbench.models.host_scatter import as_it_scatters, scatter_by_host
 from workbench.models.selection import BOUND_LABELS, stated
 
 STEEPEST = 20.0
@@ -53,6 +54,8 @@ def on_one_host(
 ) -> tuple[Sample, ...]:
     """All samples, those of other hosts as the reference would have taken them; in their order.
 
+    What is assumed of their scatter is what each host showed of it at the anchor points.
+
     Parameters
     ----------
     samples : of a folded session, ids and configurations stay.
@@ -80,16 +83,28 @@ def on_one_host(
             "compare: no model learns from hosts as if they were one",
             remedy="Measure it again with all hosts there from the beginning, or by one host",
         )
-    slopes = _slopes(samples)
+    slopes, scatter = _slopes(samples), _scatter(samples, compared)
     carried = []
     for sample in samples:
         host = hosts.get((sample.point.target, sample.block))
+        sample = as_it_scatters(sample, scatter.get(host or "", {}))
         term = terms[host] if host is not None else None
         if term is None or host == (compared and compared.reference):
             carried.append(sample)
         else:
             carried.append(_carried(sample, term, slopes.get(sample.id, {})))
     return tuple(carried)
+
+
+def _scatter(
+    samples: Sequence[Sample], compared: HostsCompared | None
+) -> dict[str, dict[str, float]]:
+    """By host and KPI, see `scatter_by_host`."""
+    found: dict[str, dict[str, float]] = {}
+    for name in {name for sample in samples for name in sample.kpis}:
+        for host, sd in scatter_by_host(compared.scatter if compared else (), name).items():
+            found.setdefault(host, {})[name] = sd
+    return found
 
 
 def terms_of(compared: HostsCompared | None, kpi: str) -> dict[str, HostTerm]:
