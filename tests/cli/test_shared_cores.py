@@ -27,6 +27,11 @@ def test_what_functions_on_one_core_cost_each_other_is_told(served: Workbench) -
 
     words = served.run(*asked, "rate=800/s, competitor=none").stdout
     assert "slower beside tinyproxy (0." in " ".join(words.split())
+    untold = "haproxy and tinyproxy are pinned to the same cores: what they cost each other there"
+    ask = ("predict", "core", *CHAIN, "--at", "rate=800/s, competitor=none")
+    assert untold in " ".join(served.run(*ask).stdout.split())
+    assert untold not in " ".join(words.split())
+
     refused = served.run(*asked, "rate=800/s, competitor=cpu").stdout
     assert "neighbours and a competitor at once were not measured" in " ".join(refused.split())
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from workbench.diagnosis.readings import read
 from workbench.domain.campaign import Campaign, Manager
+from workbench.domain.errors import LabError
 from workbench.domain.parameters import Configuration, OperatingPoint, Parameter
 from workbench.domain.samples import Measurement
+from workbench.engine.runs.opening import refuse_other_definition
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab
 from workbench.measuring.judging import Terms, judge
@@ -110,6 +113,22 @@ async def test_functions_on_one_core_wait_for_each_other_and_burn_what_they_did(
     for name in ("haproxy", "tinyproxy"):
         used = [m.sample.usage[name].cpu_cores for m in (apart, beside)]
         assert used[1] == pytest.approx(used[0], rel=0.02)
+
+
+async def test_samples_of_functions_on_one_core_are_of_another_definition(
+    make_demo: MakeDemo,
+) -> None:
+    """Such functions did not wait for each other before; all other samples are as they were."""
+    apart = (await chained(make_demo(), 800.0, haproxy="1", tinyproxy="2")).sample
+    beside = (await chained(make_demo(), 800.0, haproxy="1", tinyproxy="1")).sample
+    assert (apart.generator, beside.generator) == ("simulated 2", "simulated 3")
+    managers = (Manager("haproxy", "local", "1"), Manager("tinyproxy", "local", "0-1"))
+    for pinned, old in ((managers, True), (managers[:1], False), ((), False)):
+        lab = SimulatedLab(replace(make_demo(), managers=pinned), LabSettings("rivals"))
+        refuse_other_definition("core", (), lab)
+        mixed = pytest.raises(LabError, match="of simulated 2, and this version measures simulated")
+        with mixed if old else nullcontext():
+            refuse_other_definition("core", [apart], lab)
 
 
 async def test_functions_on_one_core_carry_no_more_than_it_has(make_demo: MakeDemo) -> None:

@@ -93,7 +93,7 @@ from workbench.domain.profiles import (
 )
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample, Usage
-from workbench.domain.sessions import Plan, PlannedConfiguration, SessionSummary
+from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost, SessionSummary
 from workbench.domain.timeline import FindMoment, GetTimeLine
 from workbench.domain.topology import Series, Target, Vnf
 from workbench.link.client import Feed
@@ -357,9 +357,10 @@ class FakeClient:
                 return SessionFormats(tuple(ExportFormat(*item) for item in found))
             case ListCampaigns():
                 return CampaignList(self.campaigns)
-            case PlanCampaign(campaign=name, lab=lab):
+            case PlanCampaign(campaign=name, lab=lab, chosen=chosen):
                 plan = Plan(name, lab or "docker", (), 80, 480.0, 600.0, (self.warning,))
-                return Planned(plan)
+                own = SamplerCost("bisection", 31, 200.0, "played", chosen=True)
+                return Planned(replace(plan, samplers=(own,)) if chosen else plan)
             case ListEvents(after=after, limit=limit):
                 page = [event for event in self.events if event.seq > after][:limit]
                 return EventPage(tuple(page), self.events[-1].seq)

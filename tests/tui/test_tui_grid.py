@@ -277,12 +277,15 @@ async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None
         assert (draft.name, draft.at("kpi_max")) == ("demo-1", "1000 ms")
         assert (draft.at("lab"), draft.terms.seed) == ("sim", "7"), "as the session had them"
         draft.put("50 ms", "kpi_max", what="Changing it")
+        draft.put("docker", "lab", what="Choosing another")
+        draft.terms = draft.terms.with_("seed", "12")
         await until(pilot, lambda: draft.settled, "settled")
         await pilot.press("1", "N")
-        await until(
-            pilot, lambda: any("was there already" in said for said in toasts(pilot.app)), "said"
-        )
+        said = "was there already: it is as you left it, its own seed 12."
+        await until(pilot, lambda: any(said in told for told in toasts(pilot.app)), "said")
+        await until(pilot, lambda: draft.name == "demo-1", "open")
         assert draft.at("kpi_max") == "50 ms", "what was changed is not lost"
+        assert (draft.at("lab"), draft.terms.seed) == ("docker", "12"), "nor seed and lab"
 
 
 async def test_a_long_line_shows_its_beginning_until_it_is_typed_into(tmp_path: Path) -> None:

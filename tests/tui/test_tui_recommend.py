@@ -80,7 +80,7 @@ async def test_the_question_is_written_by_keys_and_the_answer_is_shown() -> None
         shown = await redrawn(pilot)
         assert "r1: tinyproxy 25 %, haproxy 25 % – holds with 97.3 % in the long run" in shown
         assert "✓ 25+25 %" in shown
-        assert "greedy    50+25 %" in shown
+        assert "50+25 %         0.75     >99.9 %  greedy" in shown
         assert pilot.app.screen.NAME == "recommend"
         assert toasts(pilot.app) == ["r1: an allocation holds."]
         await pilot.press("9")
@@ -458,7 +458,7 @@ async def test_greedys_answer_loses_its_tick_where_the_lab_refuted_it() -> None:
     client = RecommendingClient(refuted, held("r2", greedy=greedy()))
     async with recommending(client) as pilot:
         shown = await redrawn(pilot)
-        assert "✗ greedy    50+25 %" in shown
+        assert "✗ 50+25 %         0.75     >99.9 %  greedy" in shown
         assert "the lab does NOT confirm it: p95" in shown
 
 
@@ -477,7 +477,8 @@ async def test_greedys_answer_has_the_tick_that_its_probability_earns(
     found = replace(elsewhere, greedy=replace(greedy(), probability=probability))
     async with recommending(RecommendingClient(found)) as pilot:
         shown = " ".join((await redrawn(pilot)).split())
-        assert f"{sign} greedy 50+25 %" in shown
+        chance = "–" if probability is None else f"{probability:.1%}".replace("%", " %")
+        assert f"{sign} 50+25 % 0.75 {chance} greedy" in shown
         assert said in shown
         assert ("Greedy scaling's answer" in shown) is bool(said)
 
@@ -496,8 +497,8 @@ async def test_what_the_lab_measured_of_an_allocation_is_known_beside_it() -> No
     assert theirs.kpis["p95_ms"].value > 100.0
     rows = recommend_rows.ways_rows(found, 100, partial(lab_verdict, view, found))
     told = ["".join(words for words, _ in row) for row in rows]
-    assert told[1].startswith(" ✓ profiles  50+12.5 %")
-    assert told[2].startswith(" ✗ greedy    25+25 %")
+    assert told[1].startswith(" ✓ 50+12.5 %")
+    assert told[2].startswith(" ✗ 25+25 %")
     assert "costs less, but the lab does NOT confirm it: p95 101" in told[3]
     unheard = replace(found.chosen.deployment, allocation={"tinyproxy.vcpu": 4.0})
     assert lab_verdict(view, found, unheard) is None
@@ -510,6 +511,23 @@ def test_what_the_ways_cost_is_whole_in_every_width(width: int) -> None:
     assert all(len(line) <= width for line in told)
     assert told[0].endswith("+ profiling")
     assert told[1].endswith(" 8:00")
+
+
+@pytest.mark.parametrize("width", [80, 111])
+def test_greedy_scaling_stands_in_the_columns_of_the_list_above_it(width: int) -> None:
+    """What either way gives, costs and how probably it holds is read down, in one column each."""
+    run = greedy(8)
+    many = replace(run, steps=(*run.steps, replace(run.steps[-1], replicas={"tinyproxy": 12})))
+    for found in (held(greedy=run), held(greedy=many), unmet(), replace(unmet(), greedy=run)):
+        listed, ways = recommend_rows.whole(found, (), None, width), found.greedy
+        told = ["".join(words for words, _ in row) for row in listed]
+        above, *below = [line for line in told if "   allocation  " in line]
+        assert bool(below) == (ways is not None)
+        end = above.index("probability") + len("probability")
+        for line in below:
+            assert line[:end] == above[:end]
+            row = told[told.index(line) + 1]
+            assert row[end : end + 12].strip() in {"profiles", "greedy"}
 
 
 @pytest.mark.parametrize(

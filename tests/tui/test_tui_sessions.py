@@ -6,9 +6,11 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from fake_link import SESSION, FakeClient, redrawn, screen_text, story, until
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import CampaignChoice, PlanCampaign, ResumeSession, RunCampaign
@@ -106,6 +108,24 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await until(pilot, client.commands, "the command")
         assert client.commands() == [RunCampaign("demo-closed", lab="sim", pace=20.0)]
         await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
+
+
+async def test_the_plan_is_of_the_sampler_that_will_run_in_both_times() -> None:
+    async with picker(FakeClient()) as pilot:
+        await pilot.press("n", "l", "l")
+        told = (
+            "plan  0 configurations on sim; bisection takes about 31 samples, 3.3 min of "
+            "simulated time, 10 s on the clock (at most 80 samples)"
+        )
+        await until(pilot, lambda: told in _plan(pilot), "what the sampler takes")
+        await pilot.press("l")
+        await until(pilot, lambda: "3.3 min of lab time (at most 80" in _plan(pilot), "on Docker")
+
+
+def _plan(pilot: Pilot[Any]) -> str:
+    screen = pilot.app.screen
+    assert isinstance(screen, LaunchScreen)
+    return str(screen.query_one("#plan", Static).content)
 
 
 async def test_a_long_warning_of_a_plan_leaves_the_keys_in_sight() -> None:

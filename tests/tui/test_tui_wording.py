@@ -10,7 +10,7 @@ from driving import REPOSITORY
 from fake_link import FakeClient, screen_text, until
 from pricing_link import PricingClient, campaigning
 
-from workbench.domain.errors import UsageError
+from workbench.domain.errors import PROFILE_FARTHER, UsageError
 from workbench.domain.messages import EngineStatus, PlanCampaign, Planned
 from workbench.tui import text
 from workbench.tui.commands import keymap
@@ -66,6 +66,12 @@ async def test_so_does_the_warning_of_a_plan() -> None:
     assert reply.plan.warnings[0].endswith(
         "oversubscribe the host (host too small, on Campaign: 3)"
     )
+
+
+def test_a_load_outside_of_the_profile_names_the_key_that_begins_the_next_one() -> None:
+    told = on_screen(PROFILE_FARTHER, key)
+    assert "with a sampler that measures everywhere" in told
+    assert told.endswith(f"({key('session.draft')} on Sessions makes the draft: 1)")
 
 
 def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:

@@ -224,6 +224,13 @@ class ConfidenceRefused(SlaError):
     """A confidence that nothing measured can give, or that a coin gives."""
 
 
+PROFILE_FARTHER = (
+    "Ask for a load within, or profile that far: over a wider range, or with a sampler that "
+    "measures everywhere, as blocks does (workbench run with the campaign so changed)"
+)
+"""What to do where a load lies outside of what was profiled."""
+
+
 class OutsideProfile(SlaError):
     """It asks for a load or a workload that lies outside everything profiled."""
 

@@ -316,6 +316,8 @@ class PlanCampaign(Query[Planned]):
     """What each registered sampler would cost, too; that takes seconds."""
     only: tuple[str, ...] = ()
     """Of the samplers, where not all are asked for."""
+    chosen: bool = False
+    """Of the samplers, what the campaign's own would cost, and no other."""
     most_hosts: int = 0
     """Up to how many hosts of a fleet; 0: nobody asks."""
 

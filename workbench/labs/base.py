@@ -172,6 +172,16 @@ class RecallingLab(Lab, Protocol):
         ...
 
 
+@runtime_checkable
+class DefinedLab(Lab, Protocol):
+    """A lab that knows before it is deployed how its samples are defined."""
+
+    @property
+    def definition(self) -> str:
+        """The generator that all of its samples will name."""
+        ...
+
+
 class LabDoctor(Protocol):
     """What a lab does without being open: lines of `workbench doctor`, strays, what it makes for
     later. Static on the lab class; `prepare` may be left out."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.domain.errors import (
+    PROFILE_FARTHER,
     ConfidenceRefused,
     KpiUnknown,
     OutsideProfile,
@@ -163,7 +164,7 @@ def _load(slas: Sequence[Sla], profiled: Profiled) -> float:
             f"{name}={figure(wl)} lies outside everything that was profiled, which is "
             f"{name}={figure(profiled.wl[0])} to {figure(profiled.wl[1])}",
             where=_text(slas[0]),
-            remedy="Ask for a load within, or profile that far",
+            remedy=PROFILE_FARTHER,
         )
     return wl
 

@@ -167,7 +167,7 @@ class Draft:
 
     async def of_session(self, session: str) -> None:
         """Open a draft of what a session measured, and named like it; where there is one of that
-        name already, that one. Raises `WorkbenchError`."""
+        name already, that one, as it was left. Raises `WorkbenchError`."""
         page = await self._ask(ListEvents(session, 0, 1))
         created = page.events[0].fact if page.events else None
         if not isinstance(created, SessionCreated) or not created.descriptors:
@@ -179,15 +179,16 @@ class Draft:
         try:
             await self._ask(StartDraft(session))
         except NameTaken:
-            self._desk.say(f"The draft {session} was there already.")
             await self.open(session)
+            seed = f"its own seed {self.terms.seed}"
+            self._desk.say(f"The draft {session} was there already: it is as you left it, {seed}.")
         else:
             # A campaign is read before what it names.
             await self._ask(ChangeDraft(session, text=created.descriptors[0].text))
             await self.open(session)
             if created.lab in LABS and self.readable and self.lab != created.lab:
                 self._send(ChangeDraft(session, {**self.document, "lab": created.lab}))
-        self.terms = RunTerms(str(created.seed))
+            self.terms = RunTerms(str(created.seed))
         self._tell()
 
     async def _opened(self, request: Request[DraftShown]) -> None:

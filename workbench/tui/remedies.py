@@ -23,6 +23,7 @@ ON_SCREENS: Mapping[str, str] = {
     "--lab": "lab, on Campaign: {go.campaign}",
     "--oversubscribe": "host too small, on Campaign: {go.campaign}",
     "--workspace": "{session.workspace} on Sessions: {go.sessions}",
+    "workbench run": "{session.draft} on Sessions makes the draft: {go.sessions}",
     "workbench show": "{events.what} on Events: {go.events}",
     "workbench canary": "{canary.plan} on Canary: {go.canary}",
 }

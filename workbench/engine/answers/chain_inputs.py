@@ -13,9 +13,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from workbench import plugins
-from workbench.domain.campaign import TargetPlan
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
-from workbench.domain.errors import OutsideProfile, UsageError
+from workbench.domain.errors import PROFILE_FARTHER, OutsideProfile, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery
@@ -227,6 +227,8 @@ async def gather(
         library, pool, subject.parties, (terms.chosen, terms.besides), store=store, say=say
     )
     warnings = (*terms.warnings, *subject.parties.warnings(own, subject.chain))
+    if not cores:
+        warnings += sharing_untold(own.campaign, subject.chain)
     several = len(subject.parties.sessions) > 1
     whose = {t: p.session for t, p in subject.parties.whose.items() if several or p is not own}
     kpi, kpi_max = own.kpi, subject.kpi_max
@@ -246,7 +248,7 @@ def _cores_shared(subject: Subject) -> Mapping[str, frozenset[int]]:
     """
     cores = subject.own.campaign.cores_of(subject.chain)
     where, key = f"chain {subject.chain.name}", "managers.NAME.cpuset"
-    shared = [(a, b) for a, b in combinations(cores, 2) if cores[a] & cores[b]]
+    shared = _sharing(cores)
     if not shared:
         raise UsageError(
             f"no two of its functions are pinned to the same cores ({key})",
@@ -262,6 +264,23 @@ def _cores_shared(subject: Subject) -> Mapping[str, frozenset[int]]:
                 remedy=f"Pin both to the same cores ({key})",
             )
     return cores
+
+
+def _sharing(cores: Mapping[str, frozenset[int]]) -> list[tuple[str, str]]:
+    return [(a, b) for a, b in combinations(cores, 2) if cores[a] & cores[b]]
+
+
+def sharing_untold(campaign: Campaign, chain: Target) -> tuple[str, ...]:
+    """A sentence where functions of a chain are pinned to the same cores, for answers that do not
+    account for it; nothing where each has its own, or none is pinned."""
+    names = dict.fromkeys(name for pair in _sharing(campaign.cores_of(chain)) for name in pair)
+    if not names:
+        return ()
+    return (
+        f"{' and '.join(names)} are pinned to the same cores: what they cost each other there is "
+        "in samples of the chain itself alone, not in profiles of its functions "
+        "(workbench predict --shared-cores tells it)",
+    )
 
 
 async def profiles_by(
@@ -316,7 +335,7 @@ def must_be_within(wl: float, name: str, low: float, high: float, where: str) ->
             f"{name}={wl:.6g} lies outside everything that was profiled, which is "
             f"{name}={low:.6g} to {high:.6g}",
             where=where,
-            remedy="Ask for a load within, or profile that far",
+            remedy=PROFILE_FARTHER,
         )
 
 

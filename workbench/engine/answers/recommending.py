@@ -20,7 +20,12 @@ from workbench.domain.projection import SessionView
 from workbench.domain.recommendations import IssuedRecommendation, PriceTable, Recommendation
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
-from workbench.engine.answers.chain_inputs import one_host, profiles_by, subject_of
+from workbench.engine.answers.chain_inputs import (
+    one_host,
+    profiles_by,
+    sharing_untold,
+    subject_of,
+)
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.chain_profiles import (
     Profiles,
@@ -101,7 +106,8 @@ async def recommend(
     )
     issued, trouble = await _issued(library, given, order, answer, judged, store)
     here = (*elsewhere(given.session, given.view.host), *carried_over(given.view))
-    notes = [*here, *warnings, *profiles.unstored, *judged.notes, trouble]
+    shared = sharing_untold(given.campaign, order.chain)
+    notes = [*here, *warnings, *shared, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)
         if request.verify and issued.chosen is None:

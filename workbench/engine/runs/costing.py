@@ -62,11 +62,13 @@ class Costing:
                 over_hosts, campaign, lab_name, lab.costs, request.seed, request.most_hosts
             )
             plan = replace(plan, hosts=await shared)
-        if not request.samplers:
+        if not request.samplers and not request.chosen:
             return plan
+        every = request.only or plugins.names("samplers")
+        names = (campaign.sampling.method,) if request.chosen else every
         found = [
             await self._predicted_cost(campaign, lab_name, lab.costs, request.seed, name)
-            for name in request.only or plugins.names("samplers")
+            for name in names
         ]
         return replace(plan, samplers=tuple(sorted(found, key=_by_cost)))
 

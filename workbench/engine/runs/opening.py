@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 
 from workbench import plugins
@@ -12,9 +13,10 @@ from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.lab import OPTIONS, SIMULATION, Check, HostFacts, HostNoise
+from workbench.domain.samples import Sample
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
-from workbench.labs.base import Lab, LabSettings
+from workbench.labs.base import DefinedLab, Lab, LabSettings
 from workbench.labs.recorded_options import RecordedOptions
 from workbench.paths import SHIPPED_TEMPLATE
 
@@ -199,6 +201,21 @@ def refuse_other_images(session: str, then: HostFacts, now: HostFacts) -> None:
                 where=session,
                 remedy="Bring the old image back, or start a new session",
             )
+
+
+def refuse_other_definition(session: str, samples: Iterable[Sample], lab: Lab) -> None:
+    """A session never mixes two definitions of a sample. Raises `LabError`."""
+    if not isinstance(lab, DefinedLab):
+        return
+    others = sorted({one.generator for one in samples} - {lab.definition})
+    if others:
+        raise LabError(
+            f"its samples are of {', '.join(others)}, and this version measures {lab.definition}: "
+            "functions on the same cores wait for each other now",
+            where=session,
+            remedy="What it holds can be read and asked as before; measure the rest in a new "
+            "session of its campaign",
+        )
 
 
 def _short(digest: str) -> str:

@@ -31,6 +31,7 @@ from workbench.engine.runs.opening import (
     loads_host,
     noise_of,
     opened,
+    refuse_other_definition,
     refuse_other_images,
     what_changed,
     why_simulated,
@@ -178,6 +179,7 @@ class Starting:
         channel = await self._revived(request.session, lab)
         try:
             samples = await _all_samples(channel)
+            refuse_other_definition(request.session, samples, lab)
             if channel.view.plan is None:  # its engine died in the instant between two events
                 plan = await self._pool.run(make_plan, campaign, view.lab, lab.costs)
                 await channel.record(CampaignPlanned(plan))
@@ -227,6 +229,7 @@ class Starting:
         channel = await self._revived(session, lab)
         try:
             samples = await _all_samples(channel)
+            refuse_other_definition(session, samples, lab)
         except BaseException:
             await lab.close()
             await self._library.release(channel)

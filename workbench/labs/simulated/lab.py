@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -40,6 +40,16 @@ from workbench.measuring.records import Counters, Drive, RequestRecords
 
 GENERATOR = "simulated 2"
 """The number counts changes of the simulation that change its samples."""
+SHARING_GENERATOR = "simulated 3"
+"""Where functions are pinned to the same cores, which wait for each other since; of all others the
+samples are the same, and so is the name."""
+
+
+def generator_of(campaign: Campaign) -> str:
+    """The definition of a campaign's samples: one for all of a session, whatever is tried in it."""
+    pinned = [frozenset(one.cores) for one in campaign.managers if one.cpuset]
+    shared = any(one & other for one, other in combinations(pinned, 2))
+    return SHARING_GENERATOR if shared else GENERATOR
 
 
 class Schedule:
@@ -109,6 +119,7 @@ class SimulatedLab:
     ) -> None:
         self.options = options or SimulationOptions.parse(settings.argument)
         self._campaign = campaign
+        self.definition = generator_of(campaign)
         self._settings = settings
         self._clock_s = 0.0
         self._scene: Scene | None = None
@@ -164,11 +175,11 @@ class SimulatedLab:
         await self._spend(self.options.deploy_s)
         if self._campaign.load.unit == "packets":
             path = f"passes packets of {scene.answer_bytes:g} bytes on"
-            return DeployedTarget(target.name, GENERATOR, False, path, self._warnings())
+            return DeployedTarget(target.name, self.definition, False, path, self._warnings())
         closes = any(function.part.closes for function in scene.functions)
         return DeployedTarget(
             target=target.name,
-            generator=GENERATOR,
+            generator=self.definition,
             keep_alive=not closes,
             path=f"answers 200 with {scene.answer_bytes:g} bytes and "
             + ("closes the connection" if closes else "keeps the connection open"),
@@ -269,7 +280,7 @@ class SimulatedLab:
             stop_s=self._clock_s,
             records=records,
             counters=seen,
-            generator=GENERATOR,
+            generator=self.definition,
             kpi_definition="request" if stretch.due_s is None or streams else "planned",
             connections=stretch.connections,
             allotted_cores=allotted,
@@ -295,7 +306,7 @@ class SimulatedLab:
             stop_s=self._clock_s,
             records=RequestRecords(nothing, nothing, nothing, nothing, none, none),
             counters=seen,
-            generator=GENERATOR,
+            generator=self.definition,
             kpi_definition="one-way" if timed else "none",
             connections=0,
             allotted_cores=allotted,

@@ -70,7 +70,7 @@ class AnswerView(Vertical):
         verdict.styles.height = len(rows)
         verdict.show(rows)
         lines = rows_of.allotted(found)
-        columns = rows_of.Columns.within(lines, width)
+        columns = rows_of.Columns.within(found, width)
         listing = self.query_one(Listing)
         listing.styles.height = len(lines) + 1
         listing.show_lines(

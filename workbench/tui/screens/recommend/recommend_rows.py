@@ -137,18 +137,22 @@ class Columns:
     marks: int = 14
 
     @classmethod
-    def within(cls, lines: Sequence[Allotted], width: int) -> Columns:
+    def within(cls, found: Recommendation, width: int) -> Columns:
         """What fits: marks before usage, usage before the margin's bar."""
-        wanted = (
-            max((len(words_of.shares(line.choice.deployment)) for line in lines), default=10) + 2
-        )
+        lines, allocation = allotted(found), _allocation_cells(found)
         used = max((len(words_of.usage(line.choice)) for line in lines), default=0) + 2
-        allocation = min(max(12, wanted), 40)
         left = width - 3 - allocation - cls.cost - cls.chance - cls.margin - cls.lab - cls.marks
         share = used if left >= used else 0
         left -= share
         bar = min(16, left - 1) if left >= 6 else 0
         return cls(allocation, bar=bar, usage=share)
+
+
+def _allocation_cells(found: Recommendation) -> int:
+    """Of the list and of greedy scaling's table below it: one column, so that it is read down."""
+    given = [words_of.shares(line.choice.deployment) for line in allotted(found)]
+    given += [words_of.shares(Deployment(way.allocation, way.replicas)) for way in found.ways]
+    return min(max(12, *(len(words) + 2 for words in given)) if given else 12, 40)
 
 
 def heading(columns: Columns) -> Row:
@@ -228,7 +232,7 @@ def whole(
 ) -> list[Row]:
     """Everything, of the first allocation, to be copied."""
     lines = allotted(found)
-    columns = Columns.within(lines, width)
+    columns = Columns.within(found, width)
     rows = [asked_row(found, width), *verdict_rows(found, width), (), heading(columns)]
     rows += [line_row(line, found, columns, False, lab) for line in lines]
     first = next((line for line in lines if line.recommended), lines[0] if lines else None)
@@ -311,15 +315,15 @@ def ways_rows(found: Recommendation, width: int, lab: Lab = NOT_ASKED) -> list[R
     if run is None:
         return []
     ways = {way.method: way for way in found.ways}
-    given = (words_of.shares(Deployment(w.allocation, w.replicas)) for w in ways.values())
-    columns = WayColumns.within(max(map(len, given), default=0), width)
+    columns = WayColumns.within(_allocation_cells(found), width)
     rows: list[Row] = [((columns.heading, "dim"),)]
     if found.chosen is not None:
         tried = f"{found.lab_iterations} on lab"
         standing = Standing.of(found, found.chosen.deployment, lab)
         rows.append(_way_row("profiles", ways["profiled"], standing, tried, columns))
     else:
-        rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
+        body = columns.line("nothing", "–", "–", "profiles", "", "", "")
+        rows.append(((" ✗ ", "bad"), (body.rstrip(), "")))
     if "greedy" in ways:
         standing = Standing.of(found, run.steps[-1].deployment, lab)
         tried = (
@@ -336,17 +340,22 @@ def ways_rows(found: Recommendation, width: int, lab: Lab = NOT_ASKED) -> list[R
 
 @dataclass(frozen=True)
 class WayColumns:
-    """Cells of the columns beside greedy scaling; 0 is left out."""
+    """Cells of the columns of greedy scaling's table; 0 is left out.
+
+    Its first three are those of the list above, in the same cells.
+    """
 
     allocation: int
+    cost: int = Columns.cost
+    chance: int = Columns.chance
+    name: int = 10
     tried: int = 12
     lab: int = 10
     """Lab time after profiling."""
 
     @classmethod
-    def within(cls, longest: int, width: int) -> WayColumns:
+    def within(cls, allocation: int, width: int) -> WayColumns:
         """What fits: what all of it cost says more than the lab time, and than what was tried."""
-        allocation = min(max(10, longest), 40) + 2
         full = cls(allocation)
         for columns in (full, replace(full, lab=0), replace(full, lab=0, tried=0)):
             if len(columns.heading) <= width:
@@ -356,13 +365,14 @@ class WayColumns:
 
     @property
     def heading(self) -> str:
-        names = ("allocation", "cost", "probability", "tried", "lab time", "+ profiling")
-        return "   " + self.line("", *names)
+        names = ("allocation", "cost", "probability", "found by", "tried", "lab time")
+        return "   " + self.line(*names, "+ profiling")
 
     def line(
-        self, name: str, given: str, cost: str, chance: str, tried: str, spent: str, whole: str
+        self, given: str, cost: str, chance: str, name: str, tried: str, spent: str, whole: str
     ) -> str:
-        parts = [f"{name:<10}{fit(given, self.allocation)}{cost:>8}{chance:>12}"]
+        parts = [fit(given, self.allocation), f"{cost:>{self.cost}}", f"{chance:>{self.chance}}"]
+        parts += [f"  {name:<{self.name - 2}}"]
         parts += [f"{tried:>{self.tried}}"] if self.tried else []
         parts += [f"{spent:>{self.lab}}"] if self.lab else []
         return "".join((*parts, f"{whole:>13}"))
@@ -418,7 +428,7 @@ def _way_row(
     whole = text.duration(way.lab_s_with_profiling) if on_lab else "–"
     given = words_of.shares(Deployment(way.allocation, way.replicas))
     chance = "–" if standing.probability is None else words_of.probability(standing.probability)
-    body = columns.line(name, given, text.number(way.cost), chance, tried, spent, whole)
+    body = columns.line(given, text.number(way.cost), chance, name, tried, spent, whole)
     if way.met and standing.met:
         return ((" ✓ ", "good"), (body, ""))
     unknown = way.met and standing.said is None and standing.probability is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, cast
 
@@ -119,7 +120,10 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         await asyncio.sleep(SETTLE_S)
         try:
             client = await cast(Application, self.app).client()
-            reply = await client.ask(PlanCampaign(campaign.name, self.labs[self.lab][0]))
+            asked = PlanCampaign(campaign.name, self.labs[self.lab][0])
+            plan = (await client.ask(asked)).plan
+            self._note(_plan_text(plan))
+            reply = await client.ask(replace(asked, chosen=True))  # it is played, which takes time
         except (WorkbenchError, OSError) as error:
             self.refused = True
             self._note(f"! {error}")
@@ -131,8 +135,16 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
 
 def _plan_text(plan: Plan) -> str:
-    cost = (
-        f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}, at most "
-        f"{counted(plan.samples, 'sample')}, about {lab_time(plan.lab, plan.lab_s)}"
-    )
-    return "\n".join((cost, *(f"!  {warning}" for warning in plan.warnings)))
+    """What the campaign's own sampler will take, as soon as that is known; until then, or where
+    nobody can tell, what the plan allows at most."""
+    of = f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}"
+    most = f"at most {counted(plan.samples, 'sample')}, {lab_time(plan.lab, plan.lab_s)}"
+    own = next((cost for cost in plan.samplers if cost.figure != "unknown"), None)
+    if own is None:
+        told = f"{of}, {most}"
+    else:
+        told = (
+            f"{of}; {own.sampler} takes about {counted(own.samples, 'sample')}, "
+            f"{lab_time(plan.lab, own.lab_s)} ({most.partition(',')[0]})"
+        )
+    return "\n".join((told, *(f"!  {warning}" for warning in plan.warnings)))
