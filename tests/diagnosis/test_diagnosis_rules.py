@@ -6,21 +6,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from evidence_making import (
-    CHAIN,
-    QUIET,
-    REQUESTS,
-    SECONDS,
-    alone,
-    chained,
-    known,
-    measurement,
-    usage,
-)
+from evidence_making import CHAIN, QUIET, REQUESTS, SECONDS, alone, chained, known, usage
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.explaining import Known, answer_of, departing, diagnose, sentence
-from workbench.diagnosis.readings import Reading, read
+from workbench.diagnosis.readings import Reading
 from workbench.diagnosis.rules import RULES
 from workbench.diagnosis.rules_tcp import DELAYED_ACKNOWLEDGEMENT
 from workbench.domain.diagnoses import Diagnosis
@@ -46,43 +36,6 @@ def test_a_chain_like_its_functions_has_nothing() -> None:
     assert found.verdicts == ()
     assert found.sentence == "Nothing stands out: no rule finds a cause"
     assert found.departure == pytest.approx(1.2, rel=0.01)
-
-
-def at_load(rate: float, mean_s: float) -> Reading:
-    """A function on its own at another load."""
-    functions = {"tiny": usage(0.04, 0.08)}
-    return read(measurement("tiny", functions, (mean_s,), {"tiny": QUIET}, rate=rate))
-
-
-@pytest.mark.parametrize(
-    ("loads", "alone_ms"),
-    [
-        ({80.0: 0.001, 140.0: 0.004}, 0.5 + 2.0),  # a third of the way from one to the other
-        ({96.0: 0.001, 140.0: 0.004}, 0.5 + 1.0 + 3.0 * 4.0 / 44.0),
-        ({100.0: 0.001, 140.0: 0.004}, 0.5 + 1.0),
-        ({120.0: 0.001, 140.0: 0.004}, None),  # at most as long; how long nobody has measured
-        ({60.0: 0.001, 80.0: 0.004}, None),
-        ({80.0: 0.001}, None),
-    ],
-)
-def test_what_functions_take_alone_is_read_between_the_loads_they_were_measured_at(
-    loads: dict[float, float], alone_ms: float | None
-) -> None:
-    seen = chained()
-    beside = {"tiny": [at_load(*one) for one in loads.items()], "ha": [alone("ha")]}
-    given = Known(CHAIN, [seen], beside, {"tiny": "tiny", "ha": "ha"})
-    found = diagnose(given, seen, RULES)
-    assert found.alone_ms == (None if alone_ms is None else pytest.approx(alone_ms, rel=0.01))
-    beyond = "the carried rate, 100/s, is beyond what was measured alone"
-    assert (beyond in found.sentence) == (alone_ms is None)
-
-
-def test_times_in_overload_are_no_end_to_read_between() -> None:
-    seen, over = chained(), at_load(140.0, 4.0)
-    over = replace(over, sample=replace(over.sample, labels=("overloaded",)))
-    beside = {"tiny": [at_load(80.0, 0.001), over], "ha": [alone("ha")]}
-    given = Known(CHAIN, [seen], beside, {"tiny": "tiny", "ha": "ha"})
-    assert diagnose(given, seen, RULES).alone_ms is None
 
 
 def test_delayed_acknowledgements_are_named_with_their_figures() -> None:

@@ -20,8 +20,6 @@ class Case:
         where there are any; a function without such samples is left out.
     siblings : other samples of the same target at about the same load, by configuration.
     passive : functions that get a copy of the traffic.
-    alone_there_s : mean response times of all functions on their own at the carried rate, added,
-        each read between the loads at which it was measured; None where the rate is beyond them.
     """
 
     seen: Reading
@@ -29,7 +27,6 @@ class Case:
     alone: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
     siblings: Sequence[tuple[Configuration, Reading]] = ()
     passive: Sequence[str] = ()
-    alone_there_s: float | None = None
 
     def before(self, component: str) -> str:
         """Who sends to it: the function in front of it, else the source."""
@@ -45,12 +42,7 @@ class Case:
 
     @property
     def alone_s(self) -> float | None:
-        """`alone_there_s`; where that is not known, the means of `alone`, at loads near by, added.
-
-        None where a function has none.
-        """
-        if self.alone_there_s is not None:
-            return self.alone_there_s
+        """Mean response times of all functions on their own, added; None where one is lacking."""
         total = 0.0
         for function in self.order:
             means = [m for one in self.alone.get(function, ()) if (m := one.mean_s) is not None]

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from workbench.diagnosis.base import Case, Match, Rule
-from workbench.diagnosis.figures import by_load, influential, rows
+from workbench.diagnosis.figures import influential, rows
 from workbench.diagnosis.readings import NOTHING, Reading
 from workbench.diagnosis.rule_phrases import wait_share
 from workbench.diagnosis.rules_tcp import has_mode
@@ -69,25 +67,7 @@ def case_of(known: Known, seen: Reading) -> Case:
         and _near(one.sample.point.wl, seen.sample.point.wl, 1.1)
     ]
     passive = tuple(copied.name for copied, _ in known.target.copies)
-    there = [_alone_there_s(known, function, seen) for function in order]
-    known_s = [one for one in there if one is not None]
-    total_s = math.fsum(known_s) if there and len(known_s) == len(there) else None
-    return Case(seen, order, alone, siblings, passive, total_s)
-
-
-def _alone_there_s(known: Known, function: str, seen: Reading) -> float | None:
-    """A function's mean response time on its own at the carried rate, read between its loads.
-
-    None beyond them: a figure of another load is none of this one. Times in overload grow for as
-    long as one watches, and end the range.
-    """
-    same, usable = usable_alone(known, function, seen)
-    steady = [one for one in same or usable if "overloaded" not in one.sample.labels]
-    curve = by_load(steady, function, lambda one, _: one.mean_s)
-    rates = [rate for rate, _ in curve]
-    if not curve or not rates[0] / (1 + ALIKE) <= seen.rate <= rates[-1] * (1 + ALIKE):
-        return None
-    return float(np.interp(seen.rate, rates, [mean_s for _, mean_s in curve]))
+    return Case(seen, order, alone, siblings, passive)
 
 
 def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
@@ -167,7 +147,7 @@ class SampleVerdicts:
 
     Attributes
     ----------
-    alone_s : as `Case.alone_there_s`; None for a single function.
+    alone_s : as `Case.alone_s`; None for a single function.
     verdicts, missing, failed : as in `Diagnosis`.
     """
 
@@ -185,7 +165,7 @@ def answer_of(known: Known, seen: Reading, rules: Sequence[Rule]) -> SampleVerdi
     verdicts, missing, failed = judge(case, rules)
     causes = {rule.cause for rule in rules if not rule.implied}
     implied = not any(verdict.cause in causes for verdict in verdicts)
-    alone_s = case.alone_there_s if len(case.order) + len(case.passive) > 1 else None
+    alone_s = case.alone_s if len(case.order) + len(case.passive) > 1 else None
     said = sentence(case, verdicts, missing, alone_s, implied=implied)
     return SampleVerdicts(case, said, alone_s, verdicts, missing, failed)
 
@@ -307,8 +287,8 @@ def sentence(
         return f"Cannot tell: {NOT_COLLECTED}; measure the point on a real lab"
     if len(case.order) > 1 and alone_s is None:
         return (
-            f"No cause stands out, and the carried rate, {seen.rate:.4g}/s, is beyond what was "
-            "measured alone: measure each function alone there"
+            "No cause stands out, and there is no stand-alone sample at this carried rate to hold "
+            "it against: measure each function alone there"
         )
     return "Nothing stands out: no rule finds a cause"
 
@@ -373,6 +353,6 @@ def departing(known: Known, seen: Reading) -> tuple[bool, bool, bool, float]:
     How many times as long it takes as its functions alone; without stand-alone samples, how long.
     In overload times grow for as long as one watches: such samples only where there are no others.
     """
-    alone_s, mean_s = case_of(known, seen).alone_there_s, seen.mean_s or 0.0
+    alone_s, mean_s = case_of(known, seen).alone_s, seen.mean_s or 0.0
     steady = "overloaded" not in seen.sample.labels
     return seen.sample.valid, steady, alone_s is not None, mean_s / (alone_s or 1.0)
