@@ -211,7 +211,7 @@ def refuse_other_definition(session: str, samples: Iterable[Sample], lab: Lab) -
     if others:
         raise LabError(
             f"its samples are of {', '.join(others)}, and this version measures {lab.definition}: "
-            "functions on the same cores wait for each other now",
+            "the simulation has changed, and figures of both do not belong together",
             where=session,
             remedy="What it holds can be read and asked as before; measure the rest in a new "
             "session of its campaign",
