@@ -62,6 +62,7 @@ async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.cli.watch_reporting.AGAIN_S", 0.0)
+    monkeypatch.setattr("workbench.cli.watch_reporting.LONGEST_S", 60.0)
     monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path))
     reporter = LookReporter(WEB)
     reporter.note("alarm: haproxy breaks p95<=100ms")

@@ -23,6 +23,7 @@ from workbench.domain.sessions import DescriptorText
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
+from workbench.tui.widgets.field import Cycle
 
 
 async def test_without_a_draft_it_says_which_key_starts_one(tmp_path: Path) -> None:
@@ -260,6 +261,24 @@ async def test_keys_that_come_faster_than_drawings_find_their_lines(tmp_path: Pa
         await pilot.pause()
         assert pilot.app.draft.at("lab") == "sim"
         assert screen_of(pilot).terms.seed == "19"
+
+
+async def test_what_was_entered_outlasts_a_drawing_that_comes_before_it_is_heard(
+    tmp_path: Path,
+) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        lab, samples = screen.form.field("lab").entry, screen.form.field("max_samples").entry
+        assert isinstance(lab, Cycle)
+        before = lab.value
+        lab.choose("sim")
+        samples.value = "77"
+        screen.draw()  # an answer of the engine, before the message of the key arrives
+        await until(pilot, lambda: pilot.app.draft.lab == "sim", f"{before} became sim")
+        await until(pilot, lambda: pilot.app.draft.at("sampling", "max_samples") == 77, "written")
+        screen.draft.put("docker", "lab", what="Choosing docker")
+        await until(pilot, lambda: lab.value == "docker", "what others write is shown again")
 
 
 async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None:

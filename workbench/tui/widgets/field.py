@@ -175,6 +175,7 @@ class Field(Vertical):
             self.entry.hint(hint)
         else:
             self.entry = Cycle(options, value)
+        self._known = self.entry.value
         self._below = Static("", classes="field-mistake", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -205,6 +206,24 @@ class Field(Vertical):
             self.entry.choose(value)
         else:
             self.entry.write(value)
+
+    def fill(self, value: str) -> None:
+        """Show what its owner has, but never over what was entered and not heard of yet."""
+        if self.value != value and self.entry.value == self._known:
+            self.value = value
+            self._known = self.entry.value
+
+    def hear(self) -> None:
+        """Its owner knows now what stands there, and may `fill` it again."""
+        self._known = self.entry.value
+
+    def offer(self, options: Iterable[str]) -> None:
+        """Other values to choose from, where it has a choice; the chosen one stays if it can."""
+        if isinstance(self.entry, Cycle) and self.entry.options != (offered := tuple(options)):
+            heard = self.entry.value == self._known
+            self.entry.offer(offered)
+            if heard or self.entry.value not in offered:
+                self.hear()
 
     def rename(self, label: str) -> None:
         """Stand for another thing from now on."""

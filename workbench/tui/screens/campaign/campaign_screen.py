@@ -275,6 +275,7 @@ class CampaignScreen(DraftScreen):
 
     def on_field_changed(self, event: Field.Changed) -> None:
         event.stop()
+        event.field.hear()
         name = name_of(event.field)
         setting = self._settings.get(name)
         if setting is None or event.field.value == plain(setting.read(self.draft.document)):

@@ -90,7 +90,7 @@ class SettingsForm(Form):
             _describe(field, setting, plain(setting.read(document)))
             written = isinstance(field.entry, Line) and field.entry is self.screen.focused
             if name != typed and not written:
-                _fill(field, plain(setting.read(document)))
+                field.fill(plain(setting.read(document)))
             if (field.mistake, field.note) != (mistake, setting.note):
                 field.refuse(mistake, setting.note)
         for title, fields in self._sections.items():
@@ -146,14 +146,7 @@ def _describe(field: Field, setting: Setting, text: str) -> None:
         entry.hint(plain(setting.hint))
         return
     options = setting.options or ()
-    offered = options if text in options or not text else (*options, text)
-    if entry.options != offered:
-        entry.offer(offered)
-
-
-def _fill(field: Field, text: str) -> None:
-    if field.value != text:
-        field.value = text
+    field.offer(options if text in options or not text else (*options, text))
 
 
 def name_of(field: Field) -> str:

@@ -16,7 +16,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import Recommend
 from workbench.domain.recommendations import Recommendation
 from workbench.tui.screens.recommend.recommend_words import confidence, sla_text
-from workbench.tui.widgets.field import Cycle, Field, Form
+from workbench.tui.widgets.field import Field, Form
 
 SLAS = ("sla", "sla-2", "sla-3", "sla-4")
 NO_GREEDY, ON_MODEL, ON_LAB = "no", "on the model", "on the lab"
@@ -60,9 +60,7 @@ def offer(form: Form, options: RecommendOptions, measures: bool) -> None:
     """Let the form choose from these; greedy scaling on the lab where it `measures`."""
     greedy = (NO_GREEDY, ON_MODEL, *([ON_LAB] if measures else ()))
     for name, values in (("chain", options.chains), ("cost", options.costs), ("greedy", greedy)):
-        entry = form.field(name).entry
-        if isinstance(entry, Cycle):
-            entry.offer(values)
+        form.field(name).offer(values)
 
 
 def fill(form: Form, found: Recommendation) -> None:
