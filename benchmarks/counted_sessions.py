@@ -54,7 +54,7 @@ def table(taken: Sequence[Measurement], function: str, kpi: str) -> str:
         "| model | within 5 % | median error | mean error |",
         "|---|---|---|---|",
     ]
-    for name, make in makers_for(rows.features).items():
+    for name, make in makers_for(rows).items():
         off = np.abs(out_of_group(rows, make, 0) / rows.y - 1.0)
         lines.append(
             f"| {name} | {np.mean(off <= 0.05):.0%} | {np.median(off):.1%} | {off.mean():.1%} |"

@@ -1,13 +1,14 @@
 """Do models of a folded session hold on unequal hosts? `python benchmarks/fleet_models.py`.
 
 Each trial is a fleet of three simulated hosts, the first as fast as the stand-ins describe, the
-others of speeds between 0.5 and 2. Each measures its anchor points and two of six configurations,
-by the engine of a lab host and no process in between. One model learns from all samples by the
-factor between hosts, one from the same taken to scatter by what is assumed of any host instead of
-by what its own deployments at the anchor points did, one from the samples as they are, and one from
-what the first host alone measured of all six. Two more are told the scatter that the samples really
-have, which nobody knows but who knows the truth. Their forecasts, and the allocation that each
-would recommend, are held against the truth of the first host.
+others of speeds between 0.5 and 2, each with a spread of its own (`--noise`). Each measures its
+anchor points and two of six configurations, by the engine of a lab host and no process in between.
+One model learns from all samples by the factor between hosts, one from the same taken to scatter by
+what is assumed of any host instead of by what its own deployments at the anchor points did, one
+from the samples as they are, and one from what the first host alone measured of all six. Two more
+are told the scatter that the samples really have, which nobody knows but who knows the truth. Their
+forecasts, and the allocation that each would recommend, are held against the truth of the first
+host.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from bench_truth.long_runs import Truth
-from fleet_factors import measured
+from fleet_factors import NOISE, drawn, measured
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
@@ -149,10 +150,9 @@ def judge(tally: Tally, truths: Truths, table: Table, method: str) -> None:
 
 
 async def trial(
-    engine: Engine, truths: Truths, number: int, speeds: Sequence[float]
+    engine: Engine, truths: Truths, number: int, hosts: Sequence[LabHost]
 ) -> dict[str, tuple[Sample, ...]]:
     campaign = truths.campaign
-    hosts = [LabHost(n, "simulated", speed=s) for n, s in zip(HOSTS, speeds, strict=True)]
     run, anchors, pieces = f"m{number}", {}, []
     for host in hosts:
         shard = anchor(campaign, host=host.name, run=run, lab="sim", seed=number)
@@ -210,11 +210,17 @@ async def trials(given: argparse.Namespace) -> dict[str, Tally]:
                 if time.monotonic() - began > 60.0 * given.minutes:
                     break
                 speeds = (1.0, *np.exp(rng.uniform(math.log(0.5), math.log(2.0), 2)))
-                for way, samples in (await trial(engine, truths, number, speeds)).items():
+                noises = drawn(given.noise, number, len(HOSTS))
+                hosts = [
+                    LabHost(name, "simulated", speed=speed, noise=noise)
+                    for name, speed, noise in zip(HOSTS, speeds, noises, strict=True)
+                ]
+                for way, samples in (await trial(engine, truths, number, hosts)).items():
                     table = table_for(campaign, truths.target, samples, "p95_ms")
                     judge(tallies.setdefault(way, Tally()), truths, table, given.method)
                 inside = {way: round(tally.inside[-1], 2) for way, tally in tallies.items()}
-                print(number, [f"{speed:.2f}" for speed in speeds], inside, flush=True)
+                told = [f"{host.speed:.2f} x{host.noise:.1f}" for host in hosts]
+                print(number, told, inside, flush=True)
         finally:
             await engine.close()
     return tallies
@@ -226,13 +232,14 @@ def main() -> None:
     asked.add_argument("--minutes", type=float, default=30.0)
     asked.add_argument("--method", default="pooled")
     asked.add_argument("--seed", type=int, default=240, help="of the speeds")
+    asked.add_argument("--noise", default=NOISE, help="of hosts: LOW,HIGH, or one factor for all")
     asked.add_argument("--first", type=int, default=0, help="seed of the first fleet's samples")
     asked.add_argument("--results", type=Path)
     given = asked.parse_args()
     tallies = asyncio.run(trials(given))
     figures = {way: tally.figures() for way, tally in tallies.items()}
     count = len(next(iter(tallies.values())).inside)
-    told = {"trials": count, "method": given.method, "goal": GOAL, **figures}
+    told = {"trials": count, "method": given.method, "noise": given.noise, "goal": GOAL, **figures}
     print(json.dumps(told, indent=2))
     if given.results is not None:
         given.results.write_text(json.dumps(told, indent=2) + "\n")

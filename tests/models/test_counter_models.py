@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,9 @@ from workbench.models.counter_scores import (
     makers_for,
     out_of_group,
     score_of,
-    weights_of,
+    taught_by,
 )
+from workbench.models.counter_weights import projections, weights_of
 
 
 def levels(count: int, seconds: int = 30, seed: int = 0) -> CounterRows:
@@ -89,11 +91,36 @@ def test_which_counter_counts_and_how_surely() -> None:
     assert load.importance is not None
     assert noise.importance is not None
     assert load.importance > 5.0 * noise.importance
+    assert load.projected > 1.0 > noise.projected
+    assert load.by_load is load.by_others is None, "nothing says who competed"
+
+
+def test_each_stimulus_has_correlations_of_its_own() -> None:
+    """Alone the load moves the KPI, beside competitors at one load they do."""
+    random = np.random.default_rng(5)
+    alone = np.repeat([True, False], 60)
+    load = np.where(alone, random.uniform(1.0, 10.0, 120), 5.0)
+    load *= np.exp(0.02 * random.standard_normal(120))
+    waiting = np.where(alone, 0.1, random.uniform(0.1, 3.0, 120))
+    waiting *= np.exp(0.02 * random.standard_normal(120))
+    rows = CounterRows(
+        ("packets", "waiting"), np.column_stack([load, waiting]), load + 4.0 * waiting,
+        np.arange(120) // 10, (~alone).astype(int), ("none", "cpu"),
+    )  # fmt: skip
+    packets, others = sorted(weights_of(rows, None, 0), key=lambda weight: weight.name)
+    assert packets.by_load is not None
+    assert packets.by_others is not None
+    assert others.by_others is not None
+    assert packets.by_load.low > 0.9
+    assert others.by_others.low > 0.9
+    assert packets.by_others.low < 0.0 < packets.by_others.high
+    assert np.square(projections(rows)).mean() == pytest.approx(1.0)
+    assert projections(replace(rows, y=np.ones(120))).tolist() == [0.0, 0.0]
 
 
 def test_a_cache_model_where_something_counts_references(tmp_path: Path) -> None:
     rows, _ = without_idle_features(read_counters(experiments(tmp_path)).rows)
-    makers = makers_for(rows.features)
+    makers = makers_for(rows)
     assert "linear in cache references" in makers
     model = makers["linear in cache references"](0)
     assert isinstance(model, CacheLine)
@@ -101,13 +128,41 @@ def test_a_cache_model_where_something_counts_references(tmp_path: Path) -> None
         "bridge_cache-references",
         "bridge_LLC-loads",
     ]
-    assert "linear in cache references" not in makers_for(("a_cycles",))
+    assert "linear in cache references" not in makers_for(levels(3).only(("a_noise",)))
 
 
-def test_the_same_rows_and_seed_give_the_same_model() -> None:
-    rows = levels(4, 20)
-    for make in makers_for(rows.features).values():
-        first, second = (make(3).fit(rows.x, rows.y, rows.groups).predict(rows.x) for _ in "ab")
+def contended() -> CounterRows:
+    """A time that grows with the root of traffic, and doubles beside who came at one traffic."""
+    random = np.random.default_rng(7)
+    traffic = np.concatenate([np.geomspace(10.0, 1_000.0, 40), np.full(40, 20.0)])
+    beside = np.repeat([0, 1], 40)
+    waiting = np.where(beside == 1, 1.0, 0.01) * np.exp(0.05 * random.standard_normal(80))
+    y = np.sqrt(traffic) * np.where(beside == 1, 2.0, 1.0)
+    x = np.column_stack([traffic, waiting])
+    names = ("rx_packets", "cpu_wait_s")
+    return CounterRows(names, x, y, np.arange(80) // 10, beside, ("none", "cpu"))
+
+
+def test_slomo_extrapolates_contention_to_traffic_that_it_was_seen_without() -> None:
+    rows = contended()
+    makers = makers_for(rows)
+    asked = np.array([[500.0, 1.0]])
+    true = 2.0 * np.sqrt(500.0)
+    said = {
+        name: float(taught_by(rows, makers[name], 0).predict(asked)[0])
+        for name in ("SLOMO, extrapolated", "boosting (SLOMO)")
+    }
+    assert said["SLOMO, extrapolated"] == pytest.approx(true, rel=0.05)
+    assert said["boosting (SLOMO)"] < 0.8 * true
+    alone = replace(rows, beside=np.zeros(80, dtype=int))
+    assert "SLOMO, extrapolated" not in makers_for(alone), "nobody competed"
+    assert "SLOMO, extrapolated" not in makers_for(rows.only(("cpu_wait_s",))), "no traffic"
+
+
+@pytest.mark.parametrize("rows", [levels(4, 20), contended()], ids=["levels", "contended"])
+def test_the_same_rows_and_seed_give_the_same_model(rows: CounterRows) -> None:
+    for make in makers_for(rows).values():
+        first, second = (taught_by(rows, make, 3).predict(rows.x) for _ in "ab")
         assert np.array_equal(first, second)
         assert np.isfinite(first).all()
 

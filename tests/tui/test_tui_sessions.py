@@ -195,7 +195,7 @@ async def test_no_engine_is_a_banner_and_r_looks_again() -> None:
     client = FakeClient()
     client.refuses = EngineError("no engine answered")
     async with picker(client, until_shown="No engine answers") as pilot:
-        assert "no engine answered. r to reconnect" in screen_text(pilot.app)
+        assert "r to reconnect: no engine answered." in screen_text(pilot.app)
         client.refuses = None
         await pilot.press("r")
         await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")

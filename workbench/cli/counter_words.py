@@ -21,8 +21,10 @@ def text_of(answer: dict[str, Any]) -> str:
     parts += [
         "",
         f"{answer['kpi']} by counter, the strongest {MOST_WEIGHTS} (Pearson with 95 % bootstrap "
-        "interval; what shuffling it adds to the error)",
+        "interval; importance by partial least squares, 1 being its share; what shuffling it adds "
+        "to the error)",
         _weights(answer["weights"][:MOST_WEIGHTS]),
+        *_by_stimulus(answer["weights"][:MOST_WEIGHTS]),
         "",
         f"principal components of the counters, and how {answer['kpi']} goes with each",
         _components(answer["components"]),
@@ -97,18 +99,32 @@ def _dropped(dropped: list[dict[str, str]]) -> list[str]:
 
 def _weights(weights: list[dict[str, Any]]) -> str:
     answer = AnswerTable.of(
-        ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", "shuffled"),
+        ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", AnswerColumn("PLS", ".2f"),
+         "shuffled"),
         (
-            (
-                one["name"],
-                one["pearson"],
-                f"{one['low']:+.2f} to {one['high']:+.2f}",
-                _share(one["importance"]),
-            )
+            (one["name"], one["pearson"], _ends(one), one["projected"], _share(one["importance"]))
             for one in weights
         ),
-    )
+    )  # fmt: skip
     return whole(answer)
+
+
+def _by_stimulus(weights: list[dict[str, Any]]) -> list[str]:
+    """Correlations under load alone and beside competitors, where there are both."""
+    apart = [(one["name"], one["by_load"], one["by_others"]) for one in weights if one["by_load"]]
+    if not apart:
+        return []
+    columns = ("counter", AnswerColumn("alone", "+.2f"), "95 %",
+               AnswerColumn("beside others", "+.2f"), "95 %")  # fmt: skip
+    rows = [
+        (name, load["pearson"], _ends(load), others["pearson"], _ends(others))
+        for name, load, others in apart
+    ]
+    return ["", "the same (Pearson) by stimulus", whole(AnswerTable.of(columns, rows))]
+
+
+def _ends(correlation: dict[str, Any]) -> str:
+    return f"{correlation['low']:+.2f} to {correlation['high']:+.2f}"
 
 
 def _components(components: list[dict[str, Any]]) -> str:
@@ -119,7 +135,7 @@ def _components(components: list[dict[str, Any]]) -> str:
             str(one["number"]),
             _share(one["share"]),
             one["pearson"],
-            f"{one['low']:+.2f} to {one['high']:+.2f}",
+            _ends(one),
             _share(one["told"]),
             ", ".join(one["counters"]),
         )

@@ -207,8 +207,8 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
         misses_of,
         predicted_by,
         score_of,
-        weights_of,
     )
+    from workbench.models.counter_weights import weights_of
 
     profile, dropped, notes = read_co_located(files)
     taught, true = profile.taught, profile.unseen.y
@@ -276,8 +276,8 @@ def _compared(
         FEWEST_GROUPS,
         compared,
         makers_for,
-        weights_of,
     )
+    from workbench.models.counter_weights import weights_of
 
     kpi, notes, read = told
     rows, dropped = without_idle_features(counted)
@@ -303,7 +303,7 @@ def _compared(
             where=kpi,
             remedy="Give more files or samples, at least one for each experiment",
         )
-    makers = makers_for(rows.features)
+    makers = makers_for(rows)
     scores = {name: compared(rows, name, make, 0) for name, make in makers.items()}
     models = [
         {**_plain([score.by_experiment])[0], "by_row": _plain([score.by_row])[0]}

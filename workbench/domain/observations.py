@@ -22,6 +22,7 @@ COMPETED = "a campaign with competitors"
 PERF_TOOL = "perf and leave to use it (`evidence: perf` of the campaign)"
 TRACEFS = "tracefs and root (`evidence: trace` of the campaign)"
 PMU = "perf, and a PMU, which few virtual machines have"
+RESCTRL = "resctrl of the kernel, and root (`evidence: perf` of the campaign)"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
 
 
@@ -110,6 +111,9 @@ _ALL = (
     Observable("perf_cache_references", "accesses", "memory", "perf: asked the last cache", PMU),
     Observable("perf_cache_misses", "accesses", "memory", "perf: missed the last cache", PMU),
     Observable("perf_dtlb_misses", "loads", "memory", "perf: data TLB missed", PMU),
+    Observable("llc_occupancy_bytes", "bytes", "memory", "of the last cache", RESCTRL, "level"),
+    Observable("memory_traffic_bytes", "bytes", "memory", "to and from memory", RESCTRL),
+    Observable("memory_local_bytes", "bytes", "memory", "of these, its own node", RESCTRL),
     Observable("state_s", "s", "cpu", "trace: its threads, by what they did", TRACEFS),
     Observable("state_changes", "times", "cpu", "trace: from one to another", TRACEFS),
     Observable("traced_s", "s", "cpu", "trace: how long it was traced", TRACEFS),
@@ -124,9 +128,11 @@ _ALL = (
 OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
 PERF = tuple(name for name in OBSERVABLES if name.startswith("perf_"))
 """What `perf stat` counts of a function; collected only where a campaign asks for it."""
+CACHE = tuple(one.name for one in _ALL if one.takes == RESCTRL)
+"""What resctrl counts of a function; collected with what perf does."""
 TRACE = tuple(one.name for one in _ALL if one.takes == TRACEFS)
 """What a trace says of a function's threads; collected only where a campaign asks for it."""
-ON_REQUEST = (*PERF, *TRACE)
+ON_REQUEST = (*PERF, *CACHE, *TRACE)
 
 
 SITE = "the site"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.models.counter_rows import CounterRows
-from workbench.models.counter_scores import weights_of
+from workbench.models.counter_weights import correlations
 
 MOST_COMPONENTS = 5
 COUNTERS_NAMED = 3
@@ -59,18 +59,17 @@ def components_of(rows: CounterRows, seed: int) -> list[CounterComponent]:
     first = first * np.sign(first[strongest, np.arange(count)])
     numbers = tuple(map(str, range(1, count + 1)))
     scores = replace(rows, features=numbers, x=standard @ first)
-    weights = {weight.name: weight for weight in weights_of(scores, None, seed)}
+    found = correlations(scores, seed)
     # Components do not correlate with each other, so that what they tell adds up.
-    told = np.cumsum([weights[number].pearson ** 2 for number in numbers])
+    told = np.cumsum([one.pearson**2 for one in found])
     names = [rows.features[column] for column in varied]
     return [
         CounterComponent(
-            i + 1, float(shares[i]), weights[n].pearson, weights[n].low, weights[n].high,
-            min(float(told[i]), 1.0),
+            i + 1, float(shares[i]), one.pearson, one.low, one.high, min(float(told[i]), 1.0),
             tuple(
                 ("-" if first[c, i] < 0.0 else "") + names[c]
                 for c in np.argsort(-np.abs(first[:, i]))[:COUNTERS_NAMED]
             ),
         )
-        for i, n in enumerate(numbers)
+        for i, one in enumerate(found)
     ]  # fmt: skip

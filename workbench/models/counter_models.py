@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from workbench.models.base import Floats
+from workbench.models.counter_contention import BEYOND, VARIED
 from workbench.models.estimator import one_thread, seeded_subset
 from workbench.models.folds import Ints, folds_of, splits_of
 
@@ -38,6 +39,8 @@ MOST_LENGTHS = 12
 INNER_FOLDS = 5
 GRID_DRAWN = 4
 """Points of paper C's grid that are tried; it has thousands."""
+FEWEST_ALONE = 6
+"""Rows in which nobody competed, below which there is no curve of what a function does alone."""
 _CACHE_WORDS = ("cache-references", "llc-loads", "llc-stores", "l2crd", "l2cwr")
 
 
@@ -53,8 +56,12 @@ class CounterModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scik
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
-    def fit(self, X: Floats, y: Floats, groups: Ints | None = None) -> Self:
-        """Fit the KPI `y` (n,), above 0, to counters `X` (n, d); `groups` (n,) are experiments."""
+    def fit(
+        self, X: Floats, y: Floats, groups: Ints | None = None, beside: Ints | None = None
+    ) -> Self:
+        """Fit the KPI `y` (n,), above 0, to counters `X` (n, d); `groups` (n,) are experiments, and
+        `beside` (n,) numbers who competed, 0 where nobody did."""
+        del beside  # most models look at counters alone
         known = np.arange(len(y)) if groups is None else groups
         kept = seeded_subset(len(y), MOST_TAUGHT, self.random_state)
         with one_thread(), warnings.catch_warnings():
@@ -111,12 +118,52 @@ def cache_columns(features: tuple[str, ...]) -> tuple[int, ...]:
 
 class CounterBoosting(CounterModel):
     """Gradient boosting as SLOMO takes it (Manousis et al., SIGCOMM 2020): its trees, with
-    scikit-learn's defaults. What SLOMO adds to it where the traffic changes (its extrapolation)
-    needs runs of the function alone under each traffic, and is not here."""
+    scikit-learn's defaults, and without what it adds where the traffic changes."""
 
     def _made(self, x: Floats, y: Floats, groups: Ints) -> Any:
         del groups  # it chooses no settings
         return GradientBoostingRegressor(random_state=self.random_state).fit(x, y)
+
+
+class ExtrapolatedBoosting(CounterBoosting):
+    """SLOMO with its extrapolation to other traffic: trees say which share of its performance alone
+    a function keeps, and that performance is measured alone under each traffic.
+
+    Alone it is a curve over traffic, quadratic in logs, through the rows in which nobody competed;
+    with fewer than `FEWEST_ALONE` of them it is their mean, or that of all rows.
+
+    Parameters
+    ----------
+    column : int
+        That tells the traffic.
+    """
+
+    def __init__(self, column: int = 0, random_state: int = 0) -> None:
+        super().__init__(random_state)
+        self.column = column
+
+    def fit(
+        self, X: Floats, y: Floats, groups: Ints | None = None, beside: Ints | None = None
+    ) -> Self:
+        alone = np.zeros(len(y), dtype=bool) if beside is None else beside == 0
+        few = alone.sum() < FEWEST_ALONE
+        if few:
+            alone = np.ones(len(y), dtype=bool)
+        traffic = self._traffic(X)[alone]
+        self.ends_ = float(traffic.min()) - BEYOND, float(traffic.max()) + BEYOND
+        degree = 0 if few or np.ptp(traffic) < VARIED else 2
+        self.curve_ = np.polyfit(traffic, np.log(y[alone]), degree)
+        return super().fit(X, y / self._alone(X), groups)
+
+    def predict(self, X: Floats) -> Floats:
+        return np.asarray(super().predict(X) * self._alone(X))
+
+    def _traffic(self, X: Floats) -> Floats:
+        return np.asarray(np.log(np.maximum(X[:, self.column], 1.0)))
+
+    def _alone(self, X: Floats) -> Floats:
+        """What the function does alone under the traffic of each row."""
+        return np.asarray(np.exp(np.polyval(self.curve_, np.clip(self._traffic(X), *self.ends_))))
 
 
 class CounterNetwork(CounterModel):

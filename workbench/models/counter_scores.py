@@ -1,26 +1,27 @@
-"""How well models of counters predict experiments that were not seen, and which counters count."""
+"""How well models of counters predict experiments that were not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from workbench.models.base import Floats
 from workbench.models.conformal import reach_of
+from workbench.models.counter_contention import TRAFFIC
 from workbench.models.counter_models import (
     CacheLine,
     CounterBoosting,
     CounterLine,
     CounterModel,
     CounterNetwork,
+    ExtrapolatedBoosting,
     OwnCounterModel,
     cache_columns,
 )
 from workbench.models.counter_rows import CounterRows
-from workbench.models.estimator import seeded_subset
 from workbench.models.folds import Ints, folds_of, splits_of
 
 FOLDS = 5
@@ -30,8 +31,6 @@ TIMES = 200
 """Bootstrap draws, and draws of one row from each group."""
 PUBLISHED_TEST = 0.3
 """Share of rows that paper C's notebooks hold out, at random."""
-MOST_SHUFFLED = 1_000
-_ENDS = (2.5, 97.5)
 
 
 @dataclass(frozen=True)
@@ -75,39 +74,30 @@ class SplitScore:
     """Those that predicted them."""
 
 
-@dataclass(frozen=True)
-class Weight:
-    """How a KPI goes with one counter.
-
-    Attributes
-    ----------
-    pearson, low, high : correlation and its 95 % bootstrap interval; whole experiments are drawn.
-    importance : mean absolute share that predictions lose when the counter is shuffled, over what
-        they err by otherwise; None where it was not asked for.
-    """
-
-    name: str
-    pearson: float
-    low: float
-    high: float
-    importance: float | None = None
-
-
 Maker = Callable[[int], CounterModel]
 
 
-def makers_for(features: tuple[str, ...]) -> dict[str, Maker]:
-    """The models that are compared, by name; a cache model where there are counters for it."""
-    columns = cache_columns(features)
+def makers_for(rows: CounterRows) -> dict[str, Maker]:
+    """The models that are compared, by name: a cache model where there are counters for it, and
+    SLOMO's extrapolation where the function ran alone, too, and a counter tells its traffic."""
+    columns = cache_columns(rows.features)
+    traffic = next((rows.features.index(name) for name in TRAFFIC if name in rows.features), None)
     made: dict[str, Maker] = {
         "ours": OwnCounterModel,
         "MLP (paper C)": lambda seed: CounterNetwork(random_state=seed),
         "boosting (SLOMO)": CounterBoosting,
     }
+    if traffic is not None and rows.beside is not None and 0 < (rows.beside == 0).mean() < 1:
+        made["SLOMO, extrapolated"] = lambda seed: ExtrapolatedBoosting(traffic, seed)
     if columns:
         made["linear in cache references"] = lambda seed: CacheLine(columns, seed)
     made["linear"] = CounterLine
     return made
+
+
+def taught_by(make: Maker, rows: CounterRows, seed: int) -> CounterModel:
+    """A model that has seen these rows."""
+    return make(seed).fit(rows.x, rows.y, rows.groups, rows.beside)
 
 
 def score_of(
@@ -139,7 +129,7 @@ def compared(rows: CounterRows, name: str, make: Maker, seed: int) -> SplitScore
     order = np.random.default_rng(seed).permutation(len(rows.y))
     test, train = np.split(order, [max(1, round(PUBLISHED_TEST * len(order)))])
     # Rows are not grouped here: a model that looks for its settings does so as the notebooks do.
-    model = make(seed).fit(rows.x[train], rows.y[train], np.arange(len(train)))
+    model = taught_by(make, replace(rows.taken(train), groups=np.arange(len(train))), seed)
     by_row = score_of(name, rows.y[test], model.predict(rows.x[test]))
     return SplitScore(score_of(name, rows.y, said, interval), by_row, said, models)
 
@@ -147,7 +137,7 @@ def compared(rows: CounterRows, name: str, make: Maker, seed: int) -> SplitScore
 def held_out_models(rows: CounterRows, make: Maker, seed: int) -> list[HeldOutModel]:
     """Models that each have not seen a fold of the groups; every row is held out of one."""
     return [
-        HeldOutModel(make(seed).fit(rows.x[seen], rows.y[seen], rows.groups[seen]), out)
+        HeldOutModel(taught_by(make, rows.taken(seen), seed), out)
         for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed))
     ]
 
@@ -175,8 +165,7 @@ def out_of_company(rows: CounterRows, make: Maker, seed: int) -> Floats:
     rivals = np.zeros(0) if rows.beside is None else np.setdiff1d(rows.beside, [0])
     for rival in rivals if len(rivals) > 1 else ():
         out = rows.beside == rival
-        seen = rows.taken(np.flatnonzero(~out))
-        said[out] = make(seed).fit(seen.x, seen.y, seen.groups).predict(rows.x[out])
+        said[out] = taught_by(make, rows.taken(np.flatnonzero(~out)), seed).predict(rows.x[out])
     return said
 
 
@@ -222,69 +211,3 @@ def group_reach(misses: Floats, groups: Ints, seed: int) -> float:
         for _ in range(TIMES // 4)
     ]
     return float(np.mean(reaches))
-
-
-def weights_of(rows: CounterRows, make: Maker | None, seed: int) -> list[Weight]:
-    """Correlations with the KPI, the strongest first, and importances of a model's features.
-
-    The importance is that of a model which has seen half of the groups, on the other half.
-    """
-    importances = None if make is None else _importances(rows, make, seed)
-    random = np.random.default_rng(seed)
-    names = np.unique(rows.groups)
-    by_group = [np.flatnonzero(rows.groups == name) for name in names]
-    if len(names) < FEWEST_GROUPS:
-        by_group = [np.array([row]) for row in range(len(rows.y))]
-    kept = seeded_subset(len(by_group), 2_000, seed)
-    pieces = [_moments(rows.x[by_group[g]], rows.y[by_group[g]]) for g in kept]
-    totals = np.array(pieces)
-    drawn = random.multinomial(len(kept), np.full(len(kept), 1.0 / len(kept)), TIMES)
-    spread = _pearson(np.tensordot(drawn, totals, axes=1))
-    ends = np.nanpercentile(spread, _ENDS, axis=0)
-    middle = _pearson(totals.sum(axis=0)[None])[0]
-    found = [
-        Weight(
-            name,
-            float(middle[i]),
-            float(ends[0, i]),
-            float(ends[1, i]),
-            None if importances is None else float(importances[i]),
-        )
-        for i, name in enumerate(rows.features)
-    ]
-    return sorted(found, key=lambda weight: -abs(weight.pearson))
-
-
-def _moments(x: Floats, y: Floats) -> Floats:
-    """Sums that a correlation is made of, of shape (6, d): n, x, y, x², y², xy."""
-    ones = np.ones(x.shape[1])
-    return np.array(
-        [len(y) * ones, x.sum(0), y.sum() * ones, (x**2).sum(0), (y**2).sum() * ones, x.T @ y]
-    )
-
-
-def _pearson(sums: Floats) -> Floats:
-    """Correlations, of shape (k, d), from moments of shape (k, 6, d); 0 where nothing varies."""
-    n, x, y, xx, yy, xy = np.moveaxis(sums, 1, 0)
-    across = np.maximum(n * xx - x * x, 0.0) * np.maximum(n * yy - y * y, 0.0)
-    with np.errstate(all="ignore"):
-        found = (n * xy - x * y) / np.sqrt(across)
-    return np.asarray(np.clip(np.nan_to_num(found), -1.0, 1.0))
-
-
-def _importances(rows: CounterRows, make: Maker, seed: int) -> Floats:
-    half = folds_of(rows.groups, 2, seed) == 0
-    if half.all() or not half.any():
-        half = np.arange(len(rows.y)) % 2 == 0
-    model = make(seed).fit(rows.x[half], rows.y[half], rows.groups[half])
-    out = np.flatnonzero(~half)
-    out = out[seeded_subset(len(out), MOST_SHUFFLED, seed)]
-    x, y = rows.x[out], rows.y[out]
-    base = np.abs(model.predict(x) / y - 1.0).mean()
-    random = np.random.default_rng(seed)
-    found = np.empty(x.shape[1])
-    for column in range(x.shape[1]):
-        shuffled = x.copy()
-        shuffled[:, column] = random.permutation(x[:, column])
-        found[column] = np.abs(model.predict(shuffled) / y - 1.0).mean() - base
-    return np.maximum(found, 0.0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from workbench.domain.campaign import EvidenceKind
 from workbench.measuring.records import Floats
-from workbench.probes import kernel_trace, perf_stat
+from workbench.probes import kernel_trace, perf_stat, resctrl
 from workbench.probes.cgroup import CgroupFolders
 
 
@@ -22,7 +23,8 @@ class Recorder(Protocol):
     absent : what was not recorded, by observable, and why.
     """
 
-    absent: dict[str, str]
+    @property
+    def absent(self) -> dict[str, str]: ...
 
     async def begin(self) -> None: ...
 
@@ -31,6 +33,28 @@ class Recorder(Protocol):
     def at(self, at_s: Floats) -> dict[tuple[str, str], Floats]:
         """Counts so far at instants of the monotonic clock, by observable and detail."""
         ...
+
+
+class Recorders:
+    """Several of one function, as one."""
+
+    def __init__(self, *recorders: Recorder) -> None:
+        self._recorders = recorders
+
+    @property
+    def absent(self) -> dict[str, str]:
+        return {name: why for one in self._recorders for name, why in one.absent.items()}
+
+    async def begin(self) -> None:
+        for one in self._recorders:
+            await one.begin()
+
+    async def end(self) -> None:
+        await asyncio.gather(*(one.end() for one in self._recorders))
+
+    def at(self, at_s: Floats) -> dict[tuple[str, str], Floats]:
+        """See `Recorder`."""
+        return {key: counts for one in self._recorders for key, counts in one.at(at_s).items()}
 
 
 RecorderOf = Callable[[CgroupFolders], Recorder]
@@ -45,7 +69,10 @@ async def asked_for(evidence: EvidenceKind, warmup_s: float) -> RecorderOf | Non
     warmup_s : from when on after the begin of the load samples count.
     """
     if evidence == "perf":
-        return partial(perf_stat.PerfReader.of, await perf_stat.here())
+        here = await perf_stat.here()
+        return lambda folders: Recorders(
+            perf_stat.PerfReader.of(here, folders), resctrl.ResctrlReader.of(folders)
+        )
     if evidence == "trace":
         return partial(kernel_trace.TraceReader.of, warmup_s)
     return None

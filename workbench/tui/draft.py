@@ -27,7 +27,7 @@ from workbench.domain.messages import GetStatus, ListEvents, Request, Role
 from workbench.link.client import Client
 from workbench.tui.memory import Memory
 from workbench.tui.run_terms import RunTerms
-from workbench.tui.text import plain
+from workbench.tui.text import without_place
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.workers import Worker, begin
 
@@ -152,7 +152,7 @@ class Draft:
         try:
             client = await self._desk.client()
         except (WorkbenchError, OSError) as error:
-            self.lost = plain(str(error))
+            self.lost = without_place(error)
             raise
         self.role, self.remote, self.lost = client.role, client.remote, ""
         self._go_on()
@@ -350,7 +350,7 @@ class Draft:
         try:
             shown = await self._ask(ReadDraft(self.name))
         except (WorkbenchError, OSError) as error:
-            self.lost = plain(str(error))
+            self.lost = without_place(error)
             return None
         self._waiting = None
         return shown

@@ -7,6 +7,7 @@ import re
 import time
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.errors import WorkbenchError
 from workbench.domain.kpis import of
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
@@ -30,6 +31,13 @@ def sentence(text: str) -> str:
     """`plain`, with the gap before a percent sign that all figures of the screens have: sentences
     of the engine and of older sessions are stored without."""
     return _PERCENT.sub(" %", plain(text))
+
+
+def without_place(error: Exception) -> str:
+    """What an error says, but for the socket or file that it is about: a banner is one line."""
+    if isinstance(error, WorkbenchError):
+        error = WorkbenchError(error.what, remedy=error.remedy)
+    return plain(str(error))
 
 
 def plain_lines(text: str) -> str:

@@ -17,7 +17,7 @@ from workbench.engine.runs.opening import SIMULATED
 from workbench.locks import FileLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
-from workbench.probes import kernel_trace, perf_stat
+from workbench.probes import kernel_trace, perf_stat, resctrl
 
 FEWEST_CORES = 2
 LEAST_DISK_BYTES = 2_000_000_000
@@ -80,10 +80,12 @@ async def _lab(name: str, lab: Any) -> tuple[Check, ...]:
 async def _perf() -> Check:
     """What `evidence: perf` of a campaign would count here."""
     here = await perf_stat.detect()
+    counts = resctrl.counted() if not (why := resctrl.why_not()) else ()
+    caches = why or f"resctrl counts {', '.join(resctrl.FILES[name] for name in counts)}"
     remedy = ""
     if not here.events:
         remedy = "Install linux-perf; lower kernel.perf_event_paranoid, or run as root"
-    return Check("perf", "ok" if here.events else "warning", str(here), remedy)
+    return Check("perf", "ok" if here.events else "warning", f"{here}; {caches}", remedy)
 
 
 def _trace() -> Check:

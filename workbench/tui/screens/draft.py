@@ -31,7 +31,7 @@ from workbench.tui.draft import Draft
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
-from workbench.tui.text import day, plain
+from workbench.tui.text import day, plain, without_place
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span
 from workbench.tui.widgets.tabs import TabLine
@@ -98,7 +98,7 @@ class DraftScreen(WorkbenchScreen):
             await self.draft.meet()
             reply = await self.request(ListDrafts())
         except (WorkbenchError, OSError) as error:
-            self.draft.lost = plain(str(error))
+            self.draft.lost = without_place(error)
         else:
             self.drafts = reply
             self._go_on_with_the_last()
@@ -153,7 +153,7 @@ class DraftScreen(WorkbenchScreen):
         banner = self.query_one("#banner", Rows)
         text = ""
         if self.draft.lost:
-            text = f"{self.draft.lost} {self.key('draft.reconnect')} to reconnect"
+            text = f"{self.key('draft.reconnect')} to reconnect: {self.draft.lost}"
         elif not self.draft.readable and self.draft.mistakes:
             first = self.draft.mistakes[0]
             undo, edit = self.key("app.undo"), self.key("draft.editor")

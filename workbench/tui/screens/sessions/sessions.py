@@ -128,7 +128,7 @@ class SessionsScreen(HasList):
             status = await client.ask(GetStatus())
             self.status = status
         except (WorkbenchError, OSError) as error:
-            self.lost = text.plain(str(error))
+            self.lost = text.without_place(error)
         finally:
             self._asking = False
         if self.in_sight:
@@ -167,7 +167,7 @@ class SessionsScreen(HasList):
         banner = self.query_one("#banner", Rows)
         banner.display = bool(self.lost)
         again = self.key("sessions.reconnect")
-        banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
+        banner.show([((f" {again} to reconnect: {self.lost} ", "alert"),)])
         self.query_one("#queue", Rows).show_all(session_rows.queue_rows(self.status))
         tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width)
         self.query_one("#tour", Rows).show_all(tour)
