@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +23,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.parameters import Sla
 from workbench.engine.answers.counter_learning import CountedRows
 from workbench.labs.attached.finding import find
-from workbench.labs.attached.live_counters import LiveCounters
+from workbench.labs.attached.live_counters import LiveCounters, busiest_beside
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_watch import AlarmRates, CounterLook
 
@@ -56,6 +59,16 @@ def orders(attached: Attached, folder: Path, seconds: int) -> Orders:
     return Orders("web", SLA.kpi, attached, SLA, seconds, folder / "web.prom", json=True)
 
 
+async def written(folder: Path, metric: str, following: asyncio.Task[None]) -> str:
+    """The text file of `orders`, once that metric is 1 in it."""
+    wanted = f'workbench_watch_{metric}{{function="web",kpi="throughput_rps"}} 1'
+    file = folder / "web.prom"
+    while not file.exists() or wanted not in (text := file.read_text()):
+        assert not following.done(), wanted
+        await asyncio.sleep(0.05)
+    return text
+
+
 async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> None:
     live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=1.0)
     assert live.read() == {}
@@ -74,6 +87,22 @@ async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> Non
     assert "rx_packets" not in seen
 
 
+async def test_who_is_busy_beside_it_is_named(
+    system: RunningSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.probes.evidence.MOST_BURNERS", 1_000)  # other tests burn, too
+    found = await find(Attached("web", "pid", str(system.pid)))
+    # Not a child of this process: its own are the workbench's.
+    burner = subprocess.Popen(["sh", "-c", "(while :; do :; done) & wait"], start_new_session=True)
+    try:
+        names = await busiest_beside(found, 1.0)
+    finally:
+        os.killpg(burner.pid, signal.SIGKILL)
+        burner.wait()
+    assert any("sh" in name and name.endswith(" cores") for name in names), names
+    assert not any(f"(process {system.pid})" in name for name in names)
+
+
 async def test_a_restart_is_told_and_the_watch_goes_on(
     system: RunningSystem,
     counted: CountedRows,
@@ -81,10 +110,12 @@ async def test_a_restart_is_told_and_the_watch_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     attached = Attached("web", "cgroup", system.path)
-    following = asyncio.create_task(follow(orders(attached, tmp_path, 4), counted))
-    await asyncio.sleep(4.0)
+    following = asyncio.create_task(follow(orders(attached, tmp_path, 8), counted))
+    metrics = await written(tmp_path, "alarm", following)
+    assert "workbench_watch_value" in metrics
     system.kill()
-    await asyncio.sleep(1.5)
+    gone = await written(tmp_path, "silent", following)
+    assert "workbench_watch_value" not in gone, "an old figure is none"
     system.start()
     await asyncio.wait_for(following, 20.0)
     said = capsys.readouterr()
@@ -95,10 +126,9 @@ async def test_a_restart_is_told_and_the_watch_goes_on(
     assert f"runs again as process {system.pid}: the watch goes on" in said.err
     assert "of a core" in said.err
     lines = [json.loads(line) for line in said.out.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 8
     assert lines[-1]["alarm"] is True
-    metrics = (tmp_path / "web.prom").read_text()
-    assert 'workbench_watch_alarm{function="web",kpi="throughput_rps"} 1' in metrics
+    assert not (tmp_path / "web.prom").exists(), "nobody looks any more"
 
 
 async def test_a_process_that_ends_ends_the_watch_with_a_sentence(

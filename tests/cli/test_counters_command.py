@@ -36,7 +36,7 @@ def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) 
     assert "48 rows of 4 experiments" in shown.stdout
     for name in ("ours", "MLP (paper C)", "boosting (SLOMO)", "linear in cache ref", "linear"):
         (line,) = re.findall(rf"^{re.escape(name)}.*  .*%$", shown.stdout, re.M)[:1]
-        assert line.count("%") == 8, "errors, interval and width by experiment, errors by row"
+        assert line.count("%") == 9, "errors, interval and width by experiment, errors by row"
     assert "bridge_cycles (same as bridge_instructions); bridge_mem-stores" in shown.stdout
     figure = shown.stdout.partition("predicted (up) over measured (across)")[2]
     assert len(figure.splitlines()) >= 20

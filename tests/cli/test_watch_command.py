@@ -44,6 +44,7 @@ def test_where_a_campaign_attached_it_is_known() -> None:
 def test_only_kpis_that_a_window_states_are_told() -> None:
     assert told_kpi("throughput") == "throughput_rps"
     assert told_kpi("p99") == "p99_ms"
+    assert told_kpi("throughput_pps") == "throughput_pps", "of packets"
     with pytest.raises(UsageError, match="is not told from counters"):
         told_kpi("loss")
     with pytest.raises(UsageError, match="is not told from counters"):

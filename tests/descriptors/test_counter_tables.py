@@ -60,7 +60,77 @@ def test_what_cannot_be_used_is_set_aside_with_its_line(tmp_path: Path) -> None:
     assert "'12k'" in said
     assert "not 9 cells (first at a.csv:10)" in said
     assert "output_rate is 0" in said
-    assert "repeats a row of its file (first at a.csv:14)" in said
+    assert "repeats a row that was read before (first at a.csv:14)" in said
+
+
+def test_the_column_of_seconds_is_found_by_its_usual_names(tmp_path: Path) -> None:
+    one, two = (path.read_text().splitlines() for path in experiments(tmp_path, 2, 20))
+    for heading in ("\ufeff", "Unnamed: 0", "Time", "timestamp"):
+        both = tmp_path / "global.csv"
+        both.write_text("\n".join([heading + one[0], *one[1:], *two[1:]]), encoding="utf-8")
+        read = read_counters([both])
+        assert read.experiments == ("global", "global from line 22"), heading
+        assert all("bridge_" in name for name in read.rows.features), heading
+
+
+def test_a_line_that_stands_twice_is_one_row_and_begins_no_experiment(tmp_path: Path) -> None:
+    file = experiment(tmp_path / "a.csv", 1, 30)
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:10], lines[9], *lines[10:]]), encoding="utf-8")
+    read = read_counters([file])
+    assert (read.experiments, len(read.rows.y)) == (("a",), 30)
+    assert "1 row set aside: repeats a row that was read before" in read.notes[0]
+
+
+def test_a_second_that_is_no_figure_hides_no_start(tmp_path: Path) -> None:
+    one, two = (path.read_text().splitlines() for path in experiments(tmp_path, 2, 20))
+    one[5] = "nan" + one[5][one[5].index(",") :]
+    both = tmp_path / "both.csv"
+    both.write_text("\n".join([*one, *two[1:]]), encoding="utf-8")
+    assert len(read_counters([both]).experiments) == 2
+
+
+def test_a_file_put_together_of_others_adds_no_copies(tmp_path: Path) -> None:
+    files = experiments(tmp_path, 3, 20)
+    lines = [file.read_text().splitlines() for file in files]
+    whole = tmp_path / "global.csv"
+    whole.write_text("\n".join([lines[0][0], *(row for one in lines for row in one[1:])]))
+    read = read_counters([*files, whole])
+    assert (len(read.rows.y), read.rows.group_count) == (60, 3)
+    assert "global.csv has only rows that were read before" in read.notes
+
+
+def test_the_kpi_that_is_asked_for_is_none_of_its_counters(tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    rows = "".join(f"{n},{n + 1},{n % 7 + 1},{3 * n + 1}\n" for n in range(20))
+    file.write_text(f",throughput_mbps,output_rate,bridge_cycles\n{rows}")
+    assert read_counters([file], "throughput_mbps").rows.features == ("bridge_cycles",)
+
+
+def test_a_latency_that_stands_for_no_answer_is_set_aside(tmp_path: Path) -> None:
+    file = experiment(tmp_path / "a.csv", 1, 40)
+    cells = [line.split(",") for line in file.read_text().splitlines()]
+    for row in cells[1:9]:
+        row[3] = "15000.0"
+    file.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    read = read_counters([file], "latency")
+    assert len(read.rows.y) == 32
+    assert read.rows.y.max() < 1_000.0
+    assert "8 rows of 40 set aside: latency is 15000 in each" in read.notes[-1]
+    assert len(read_counters([file], "output_rate").rows.y) == 40
+
+
+def test_lines_and_experiments_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter_tables, "MOST_EXPERIMENTS", 5)
+    file = tmp_path / "back.csv"
+    file.write_text(
+        ",output_rate,bridge_cycles\n" + "".join(f"{n % 2},{n + 1},{n}\n" for n in range(20))
+    )
+    with pytest.raises(UsageError, match="more than 5 experiments"):
+        read_counters([file])
+    file.write_text("a" * counter_tables.LONGEST_LINE)
+    with pytest.raises(UsageError, match="a line of over"):
+        read_counters([file])
 
 
 @pytest.mark.parametrize(
@@ -73,6 +143,7 @@ def test_what_cannot_be_used_is_set_aside_with_its_line(tmp_path: Path) -> None:
         (",output_rate\n0,1\n", "no column of counters"),
         (",output_rate,bridge_cycles\n", "0 of 0 rows can be used"),
         (",output_rate,bridge_cycles\n0,1 Mbit,2\n1,2 Mbit,3\n", "0 of 2 rows"),
+        (",output_rate,bridge_cycles\n0,1,1e300\n1,2,1_000\n", "0 of 2 rows"),
         (",output_rate,bridge_cycles\n0," + "9" * 400 + ",2\n", "no table of figures"),
         (b",output_rate,bridge_cycles\n0,\xff\xfe,1\n", "no table of figures"),
     ],

@@ -38,7 +38,7 @@ def seen(load: float, times: float, throttled: float = 0.0) -> dict[str, float]:
 
 def test_waiting_that_traffic_does_not_explain_is_others_load() -> None:
     test = ContentionTest(session())
-    assert test.names == ("cpu_wait_s",)
+    assert test.signs == ("waiting for CPU",)
     for load in (600.0, 2000.0, 4500.0):
         assert test.look(seen(load, 1.2)).contended is False
         beside = test.look(seen(load, 20.0))
@@ -71,7 +71,7 @@ def test_rates_are_of_experiments_that_were_not_seen() -> None:
 def test_a_session_without_competitors_teaches_what_is_quiet() -> None:
     alone = replace(session(waits=(1.0, 1.0, 1.0)), beside=None)
     test = ContentionTest(alone)
-    assert "cpu_wait_s" in test.names
+    assert "waiting for CPU" in test.signs
     assert test.look(seen(2000.0, 1.3)).contended is False
     assert test.look(seen(2000.0, 10.0)).contended is True
 

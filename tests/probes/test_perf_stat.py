@@ -135,6 +135,17 @@ async def test_without_perf_everything_is_absent_with_the_package() -> None:
     assert "linux-perf" in str(here)
 
 
+async def test_a_perf_that_says_nothing_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perf_stat, "PATIENCE_S", 0.2)
+    called = tmp_path / "called"
+    here = await perf_stat.detect(stand_in(tmp_path, f"echo >>{called}; exec sleep 60"))
+    assert not here.events
+    assert "said nothing" in str(here)
+    assert called.read_text() == "\n"
+
+
 async def test_an_event_that_perf_does_not_know_takes_no_other_away(tmp_path: Path) -> None:
     body = (
         'case "$5" in *net:*) echo "event syntax error: unknown tracepoint" >&2; exit 129;; esac\n'

@@ -70,14 +70,23 @@ def _heading(answer: dict[str, Any]) -> str:
 
 def _models(answer: dict[str, Any]) -> str:
     by_row = "seeds" not in answer
-    headings = ["model", "MAPE", "within 5 %", "within 10 %", "95 % interval holds", "± about"]
+    headings = [
+        "model",
+        "MAPE",
+        "median error",
+        "within 5 %",
+        "within 10 %",
+        "95 % interval holds",
+        "± about",
+    ]
     if by_row:
         headings += ["by row: MAPE", "within 5 %", "within 10 %"]
     else:
         headings += ["least", "most"]
     lines = []
     for row in answer["models"]:
-        cells = [row["model"], *map(_share, (row["mape"], row["within_5"], row["within_10"]))]
+        figures = (row[name] for name in ("mape", "median", "within_5", "within_10"))
+        cells = [row["model"], *map(_share, figures)]
         cells += [_share(row["coverage"]), _share(_half(row["width"]))]
         if by_row:
             other = row["by_row"]

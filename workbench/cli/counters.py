@@ -173,12 +173,19 @@ def _published(
 
 
 def _files(paths: list[Path]) -> list[Path]:
+    """Those that are named, and of folders their CSV files, or all where there are none."""
+    from workbench.cli.context import say
+    from workbench.descriptors.counter_tables import few
     from workbench.domain.errors import UsageError
 
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+            there = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+            tables = [p for p in there if p.suffix.casefold() == ".csv"]
+            found += tables or there
+            if tables and (others := [p.name for p in there if p not in tables]):
+                say(f"{path}: left out, as no CSV: {few(others)}")
         elif path.exists():
             found.append(path)
         else:

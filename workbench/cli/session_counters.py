@@ -19,11 +19,11 @@ def told_kpi(given: str) -> str:
     from workbench.domain.errors import UsageError
 
     known = kpis.find(given)
-    if known is None or (known.quantile is None and known.name != kpis.THROUGHPUT):
+    if known is None or (known.quantile is None and not known.carried):
         raise UsageError(
             f"{given!r} is not told from counters",
             where="--kpi",
-            remedy="Name throughput, p50, p95 or p99",
+            remedy="Name throughput (of packets: throughput_pps), p50, p95 or p99",
         )
     return known.name
 

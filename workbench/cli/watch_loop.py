@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from workbench.domain.errors import DataError, LabError, UsageError
 from workbench.domain.function_watches import FunctionLook, WatchedFunction
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
-from workbench.labs.attached.live_counters import LiveCounters
+from workbench.labs.attached.live_counters import LiveCounters, busiest_beside
 
 if TYPE_CHECKING:
     from workbench.engine.answers.counter_learning import CountedRows
@@ -94,7 +95,7 @@ def _contention(rows: CounterRows) -> ContentionTest | None:
     except DataError as error:
         say(f"others' load is not told: {error.what}")
         return None
-    say(f"others' load is told by {', '.join(test.names)}, over what {test.traffic} explains")
+    say(f"others' load shows in {', '.join(test.signs)}: more of it than its own traffic explains")
     if test.disturbed:
         say(
             f"{test.disturbed} of {test.quiet} windows alone were disturbed by something else, and "
@@ -189,6 +190,7 @@ class LiveWatch:
 
         self.alarm, self.contention = Alarm(), Alarm()
         self.drifted = False
+        self._naming: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         due_s = time.monotonic()
@@ -203,9 +205,17 @@ class LiveWatch:
             except OSError:
                 continue  # it ended this instant: the next departure says how
             look, beside = self._answer(seen), self._beside(seen)
+            known = self.contention.raised
             self._take(look, beside)
+            if self.contention.raised and not known:
+                self._naming = asyncio.create_task(self._name_others())
             if self.reporter is not None:
                 await self.reporter.tell(self._reported(look, beside))
+
+    async def _name_others(self) -> None:
+        """Who is busy while others slow the function; whether it is they is not known."""
+        if names := await busiest_beside(self.live.found):
+            self._note(f"busiest beside {self.orders.function} meanwhile: {', '.join(names)}")
 
     async def _again(self, gone: str) -> None:
         """Wait until the function is there again. Raises `LabError` where it is not."""
@@ -213,6 +223,7 @@ class LiveWatch:
         self._note(f"{place}: {gone}")
         waits = 0 if self.orders.attached.found_by == "pid" else AWAITED_S
         for _ in range(waits):
+            await self._tell_that_it_is_gone(gone)
             await asyncio.sleep(1.0)
             try:
                 found = await find(self.orders.attached)
@@ -226,6 +237,17 @@ class LiveWatch:
             where=place,
             remedy="Start it, and watch it again",
         )
+
+    async def _tell_that_it_is_gone(self, gone: str) -> None:
+        """Who reads along elsewhere learns it, too: an old figure is none."""
+        from workbench.models.counter_contention import ContentionLook
+        from workbench.models.counter_watch import CounterLook
+
+        look, beside = CounterLook(why=gone), ContentionLook()
+        if self.orders.textfile is not None:
+            self._write(self.orders.textfile, look, beside)
+        if self.reporter is not None:
+            await self.reporter.tell(self._reported(look, beside))
 
     def _answer(self, seen: Mapping[str, float]) -> CounterLook:
         if seen:
@@ -289,8 +311,8 @@ class LiveWatch:
         if self._drift.add(far) and not self.drifted:
             self.drifted = True
             self._note(
-                f"drift: the counters of {self.orders.function} have left what was learned for "
-                "good; measure it again"
+                f"drift: the counters of {self.orders.function} have been far from what was "
+                "learned for a while; measure it again"
             )
 
     def _say(self, look: CounterLook, beside: ContentionLook) -> None:
@@ -346,7 +368,12 @@ class LiveWatch:
             ) from None
 
     def finish(self) -> None:
-        """What the watch was and cost."""
+        """What the watch was and cost; nobody takes its last figure for a living one."""
+        if self._naming is not None:
+            self._naming.cancel()
+        if self.orders.textfile is not None:
+            with suppress(OSError):
+                self.orders.textfile.unlink(missing_ok=True)
         seconds = max(1e-3, time.monotonic() - self._began_s)
         share = (time.process_time() - self._began_cpu_s) / seconds
         say(

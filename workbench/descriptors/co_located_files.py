@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench.descriptors.counter_tables import LARGEST_FIGURE
 from workbench.domain.errors import UsageError
 from workbench.models.base import Floats
 from workbench.models.co_located import CoLocatedProfile, competitor_runs
@@ -125,8 +126,10 @@ def _figures(line: str, where: str) -> list[float]:
         figures = [float(cell) for cell in cells]
     except ValueError as error:
         raise UsageError(f"{error}", where=where, remedy="Write figures, by spaces") from None
-    if not all(np.isfinite(figures)) or min(figures) < 0.0:
+    if not all(0.0 <= figure <= LARGEST_FIGURE for figure in figures):
         raise UsageError(
-            "a figure is below 0 or not finite", where=where, remedy="Mend or remove the line"
+            f"a figure is below 0, over {LARGEST_FIGURE:g} or none",
+            where=where,
+            remedy="Mend or remove the line",
         )
     return figures

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.descriptors.counter_tables import KPIS, headings_of, read_counters
+from workbench.descriptors.counter_tables import events_of, headings_of, read_counters
 from workbench.domain.errors import UsageError
 from workbench.models.counter_rows import CounterRows
 
 
 def files_with(files: Sequence[Path], kpi: str, function: str) -> list[Path]:
     """Those that have counters of a function. Raises `UsageError` where none has."""
-    found = [file for file in files if _events(headings_of(file, kpi), function)]
+    found = [file for file in files if _events(events_of(headings_of(file, kpi), kpi), function)]
     if found:
         return found
     named = sorted(
         {
-            name.partition("_")[0]
+            name.rpartition("_")[0]
             for file in files
-            for name in headings_of(file, kpi)
-            if "_" in name and name not in KPIS
+            for name in events_of(headings_of(file, kpi), kpi)
+            if "_" in name
         }
     )
     raise UsageError(
@@ -44,7 +44,7 @@ def read_by_function(files: Sequence[Path], kpi: str, unseen: str) -> dict[str, 
     """
     events: set[str] = set()
     for file in files_with(files, kpi, unseen):
-        events |= _events(headings_of(file, kpi), unseen)
+        events |= _events(events_of(headings_of(file, kpi), kpi), unseen)
     alike: dict[tuple[str, ...], list[Path]] = {}
     for file in files:
         alike.setdefault(tuple(headings_of(file, kpi)), []).append(file)
@@ -59,12 +59,9 @@ def read_by_function(files: Sequence[Path], kpi: str, unseen: str) -> dict[str, 
     return {function: _joined(own) for function, own in parts.items()}
 
 
-def _events(headings: Sequence[str], function: str) -> set[str]:
-    return {
-        name.removeprefix(f"{function}_")
-        for name in headings
-        if name.startswith(f"{function}_") and name not in KPIS
-    }
+def _events(columns: Sequence[str], function: str) -> set[str]:
+    prefix = f"{function}_"
+    return {name.removeprefix(prefix) for name in columns if name.startswith(prefix)}
 
 
 def _split(rows: CounterRows, events: set[str]) -> dict[str, CounterRows]:

@@ -1,9 +1,9 @@
 """Counters that somebody published, read in a stream: paper C's tables, one row a second.
 
 A table has a line of headings: `input_rate`, `output_rate`, `latency` and columns `FUNCTION_EVENT`
-(`bridge_LLC-loads`), besides a first column without a name, the second of the run. Perf wrote the
-counts with `-I`, so that they are scaled for the time that an event was multiplexed away already.
-Nothing is guessed: a row that cannot be used is set aside with its line and the reason.
+(`bridge_LLC-loads`), besides a column of the seconds of the run (`SECONDS`). Perf wrote the counts
+with `-I`, so that they are scaled for the time that an event was multiplexed away already. Nothing
+is guessed: a row that cannot be used is set aside with its line and the reason.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from workbench.descriptors.reading import did_you_mean
 from workbench.domain.counts import counted
 from workbench.domain.errors import UsageError
+from workbench.models.base import Floats
 from workbench.models.counter_rows import CounterRows
 
 MOST_KEPT = 20_000
@@ -26,14 +27,21 @@ MOST_KEPT = 20_000
 MOST_COLUMNS = 500
 LONGEST_CELL = 200
 """Characters; a figure has at most 25."""
+LONGEST_LINE = MOST_COLUMNS * (LONGEST_CELL + 1)
+MOST_EXPERIMENTS = 2_000
+LARGEST_FIGURE = 1e18
+"""Of a figure; no counter reaches it in a second."""
 MOST_REMEMBERED = 200_000
 """Rows that a repeated one is looked for among."""
 LEAST_USED = 0.5
 """Share of rows that must be usable: below it the file is of another kind."""
-UNCOUNTED = ("", "<not counted>", "<not supported>", "nan", "NaN")
+UNCOUNTED = ("", "<not counted>", "<not supported>", "nan", "n/a", "na", "none", "null")
 KPIS = ("output_rate", "latency", "input_rate")
-SECOND = ""
-"""The heading of the column that counts seconds."""
+SECONDS = ("", "unnamed: 0", "time", "second", "seconds", "timestamp")
+"""Headings of the column that counts seconds, in small letters; pandas writes the first two."""
+PLACEHOLDER_SHARE, FEWEST_PLACEHOLDERS = 0.01, 5
+"""From which on the largest latency, repeated to the last digit, is no measurement but what stands
+there when nothing answered."""
 OTHER_UNIT = 300.0
 """Between medians of two files: more, and they are of two units (ns and µs are 1,000 apart)."""
 
@@ -104,7 +112,7 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
     """
     headings = {file: headings_of(file, kpi) for file in files}
     every = [name for name in headings[files[0]] if all(name in h for h in headings.values())]
-    events = [name for name in every if name not in (*KPIS, SECOND)]
+    events = events_of(every, kpi)
     if not events:
         raise UsageError(
             "no column of counters is in all of these files",
@@ -114,18 +122,22 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
     notes: list[str] = []
     left = sorted({name for h in headings.values() for name in h} - set(every))
     if left:
-        notes.append(f"{len(left)} columns are not in every file and left out: {_few(left)}")
+        notes.append(f"{len(left)} columns are not in every file and left out: {few(left)}")
     kept, aside = _Reservoir(len(events) + 2), SetAside()
     experiments: list[str] = []
     gaps, spans = 0, []
+    seen: set[int] = set()
     for file in files:
-        reading = _Reading(file, headings[file], [*events, kpi], aside, len(experiments))
+        reading = _Reading(file, headings[file], [*events, kpi], (aside, seen), len(experiments))
         before = kept.came
         for row in reading.rows():
             kept.add(row)
         experiments += reading.experiments
         gaps += reading.gaps
         _must_be_usable(file, kept.came - before, reading, aside)
+        if kept.came == before:
+            notes.append(f"{file.name} has only rows that were read before")
+            continue
         spans.append((file.name, reading.kpi_middle))
     if gaps:
         notes.append(
@@ -134,7 +146,7 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
     notes += aside.sentences() + _units(spans, kpi)
     if kept.came > MOST_KEPT:
         notes.append(f"of {kept.came:,} usable rows {MOST_KEPT:,} were drawn evenly")
-    table = kept.rows
+    table = _measured(kept.rows, kpi, notes)
     groups = table[:, -1].astype(np.int64)
     rows = CounterRows(tuple(events), table[:, :-2], table[:, -2], groups)
     return CountersRead(rows, kpi, tuple(experiments), kept.came + aside.total, tuple(notes))
@@ -144,22 +156,27 @@ class _Reading:
     """One file while it is read: usable rows, the experiments in it, gaps of its seconds."""
 
     def __init__(
-        self, file: Path, headings: list[str], wanted: list[str], aside: SetAside, first: int
+        self,
+        file: Path,
+        headings: list[str],
+        wanted: list[str],
+        known: tuple[SetAside, set[int]],
+        first: int,
     ) -> None:
-        self.file, self.aside, self.first = file, aside, first
+        self.file, self.first = file, first
+        self.aside, self._seen = known
         self.width = len(headings)
         self.wanted = wanted
         self.columns = [headings.index(name) for name in wanted]
-        self.second = headings.index(SECOND) if SECOND in headings else None
+        self.second = next((i for i, name in enumerate(headings) if _is_second(name)), None)
         self.experiments = [file.stem]
-        self.gaps = self.read = 0
+        self.gaps = self.read = self.repeated = 0
         self.kpi_sample: list[float] = []
         self._last = -1.0
-        self._seen: set[int] = set()
 
     def rows(self) -> Iterator[list[float]]:
         with _opened(self.file) as text:
-            lines = csv.reader(text)
+            lines = csv.reader(_lines(text, self.file))
             next(lines)
             for cells in _guarded(lines, self.file):
                 self.read += 1
@@ -181,14 +198,14 @@ class _Reading:
         figures: list[float] = []
         for name, column in zip(self.wanted, self.columns, strict=True):
             cell = cells[column].strip()
-            if cell in UNCOUNTED:
+            if cell.casefold() in UNCOUNTED:
                 self.aside.add("an event was not counted", f"{where}: {name}")
                 return None
             try:
-                figure = float(cell)
+                figure = float("nan" if "_" in cell else cell)
             except ValueError:
                 figure = float("nan")
-            if not np.isfinite(figure) or figure < 0.0:
+            if not 0.0 <= figure <= LARGEST_FIGURE:
                 self.aside.add("a cell is no count or figure", f"{where}: {name}: {cell[:30]!r}")
                 return None
             figures.append(figure)
@@ -197,7 +214,8 @@ class _Reading:
             return None
         key = hash(tuple(figures))
         if key in self._seen:
-            self.aside.add("repeats a row of its file", where)
+            self.repeated += 1
+            self.aside.add("repeats a row that was read before", where)
             return None
         if len(self._seen) < MOST_REMEMBERED:
             self._seen.add(key)
@@ -212,18 +230,34 @@ class _Reading:
             now = float(cells[self.second])
         except ValueError:
             return
-        if now <= self._last:
+        if not np.isfinite(now):
+            return
+        if now < self._last:
             self.experiments.append(f"{self.file.stem} from line {where.rpartition(':')[2]}")
-            self._seen.clear()
+            if self.first + len(self.experiments) > MOST_EXPERIMENTS:
+                raise UsageError(
+                    f"more than {MOST_EXPERIMENTS:,} experiments: the seconds go back that often",
+                    where=where,
+                    remedy="Give rows in the order in which they were measured",
+                )
         elif now > self._last + 1.0 and self._last >= 0.0:
             self.gaps += 1
         self._last = now
 
 
+def events_of(headings: Sequence[str], kpi: str) -> list[str]:
+    """The columns that are neither a KPI nor the seconds."""
+    return [name for name in headings if name not in (*KPIS, kpi) and not _is_second(name)]
+
+
+def _is_second(heading: str) -> bool:
+    return heading.casefold() in SECONDS
+
+
 def headings_of(file: Path, kpi: str) -> list[str]:
     """The columns of a table. Raises `UsageError` where `kpi` is none of them."""
     with _opened(file) as text:
-        first = next(_guarded(csv.reader(text), file), [])
+        first = next(_guarded(csv.reader(_lines(text, file)), file), [])
     names = [name.strip() for name in first]
     if len(names) < 2 or len(names) > MOST_COLUMNS:
         raise UsageError(
@@ -249,9 +283,21 @@ def headings_of(file: Path, kpi: str) -> list[str]:
 
 def _opened(file: Path) -> TextIO:
     try:
-        return file.open(encoding="utf-8", newline="")
+        return file.open(encoding="utf-8-sig", newline="")
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from None
+
+
+def _lines(text: TextIO, file: Path) -> Iterator[str]:
+    """The lines of a file, none of them longer than a table's can be."""
+    while line := text.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise UsageError(
+                f"is no table of figures: a line of over {LONGEST_LINE:,} characters",
+                where=str(file),
+                remedy="Give a CSV file in UTF-8",
+            )
+        yield line
 
 
 def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
@@ -271,7 +317,7 @@ def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
 
 
 def _must_be_usable(file: Path, used: int, reading: _Reading, aside: SetAside) -> None:
-    if used and used >= LEAST_USED * reading.read:
+    if reading.read and used + reading.repeated >= LEAST_USED * reading.read:
         return
     why = max(aside.count, key=lambda name: aside.count[name], default="it has no rows")
     raise UsageError(
@@ -279,6 +325,21 @@ def _must_be_usable(file: Path, used: int, reading: _Reading, aside: SetAside) -
         where=aside.first.get(why, str(file)),
         remedy="Leave that file or column out, or mend it",
     )
+
+
+def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
+    """Without rows whose latency is what stands there when nothing answered; that is said."""
+    if kpi != KPIS[1] or not len(table):
+        return table
+    largest = table[:, -2].max()
+    same = table[:, -2] == largest
+    if same.sum() < max(FEWEST_PLACEHOLDERS, PLACEHOLDER_SHARE * len(table)):
+        return table
+    notes.append(
+        f"{counted(int(same.sum()), 'row')} of {len(table):,} set aside: {kpi} is {largest:g} in "
+        "each, the largest to the last digit, which stands there where nothing answered"
+    )
+    return table[~same]
 
 
 def _units(spans: list[tuple[str, float]], kpi: str) -> list[str]:
@@ -289,9 +350,10 @@ def _units(spans: list[tuple[str, float]], kpi: str) -> list[str]:
         for name, value in spans
         if max(value, middle) > OTHER_UNIT * max(min(value, middle), 1e-12)
     ]
-    return [f"{kpi} of {_few(odd)} seems to be in another unit than the rest"] if odd else []
+    return [f"{kpi} of {few(odd)} seems to be in another unit than the rest"] if odd else []
 
 
-def _few(names: Sequence[str], most: int = 5) -> str:
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first of them, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

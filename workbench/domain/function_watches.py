@@ -47,7 +47,7 @@ class FunctionLook:
     alarm : of the SLA; None where none is held against it.
     contention : of others' load; None where the session cannot tell that.
     sign : what tells of others' load, in words.
-    drifted : the counters have left what was learned for good.
+    drifted : the counters have been far from what was learned for a while, now or before.
     """
 
     at: float

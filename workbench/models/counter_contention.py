@@ -144,8 +144,9 @@ class ContentionTest:
             raise DataError("no counter tells windows beside competitors from quiet ones")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self._signs)
+    def signs(self) -> tuple[str, ...]:
+        """What tells others' load, in words."""
+        return tuple(SIGNS[one.name].says for one in self._signs)
 
     @property
     def disturbed(self) -> int:

@@ -113,7 +113,8 @@ class CacheLine(CounterModel):
 
 def cache_columns(features: tuple[str, ...]) -> tuple[int, ...]:
     """Which features count references to a shared cache; empty where none does."""
-    return tuple(i for i, name in enumerate(features) if name.lower().endswith(_CACHE_WORDS))
+    named = (name.lower().replace("_", "-") for name in features)
+    return tuple(i for i, name in enumerate(named) if name.endswith(_CACHE_WORDS))
 
 
 class CounterBoosting(CounterModel):
@@ -217,7 +218,7 @@ class OwnCounterModel(CounterModel):
         return _Mean([families[name]().fit(x, y) for name in chosen])
 
 
-MIXED = ("process", "boosted trees")
+MIXED = ("Gaussian process", "boosted trees")
 """Families whose mean is a family, too: one is smooth, the other follows steps."""
 
 
@@ -317,7 +318,7 @@ def own_families(seed: int, columns: int) -> dict[str, Callable[[], _InLogs | _A
 
     few = MOST_OF_PROCESS
     return {
-        "process": lambda: _InLogs(process(), few),
+        "Gaussian process": lambda: _InLogs(process(), few),
         "quadratic": lambda: _InLogs(quadratic(), few),
         "randomised trees": lambda: _InLogs(trees()),
         "boosted trees": lambda: _InLogs(boosted()),

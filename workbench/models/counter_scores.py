@@ -39,8 +39,8 @@ class CounterScore:
 
     Attributes
     ----------
-    mape, within_5, within_10 : on what was held out: mean of |predicted / true - 1|, and shares of
-        rows within 5 and 10 %.
+    mape, median, within_5, within_10 : on what was held out: mean and median of
+        |predicted / true - 1|, and shares of rows within 5 and 10 %.
     coverage : share of held-out rows within their interval, which is to hold 95 % of an experiment
         that was not seen; None where there are too few experiments, as the next.
     width : median of (upper / lower - 1) of these intervals.
@@ -49,6 +49,7 @@ class CounterScore:
     model: str
     rows: int
     mape: float
+    median: float
     within_5: float
     within_10: float
     coverage: float | None = None
@@ -114,6 +115,7 @@ def score_of(
         model,
         len(true),
         float(off.mean()),
+        float(np.median(off)),
         float(np.mean(off <= 0.05)),
         float(np.mean(off <= 0.10)),
         coverage,

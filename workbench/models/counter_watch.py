@@ -24,7 +24,10 @@ from workbench.models.counter_scores import (
     out_of_group,
     score_of,
 )
+from workbench.models.estimator import seeded_subset
 
+MOST_WATCHED = 2_000
+"""Rows that are learned from, drawn evenly: distances are between each two of them."""
 NEIGHBOURS = 10
 """Rows of other experiments whose misses say how far off a prediction among them is."""
 INSIDE = 0.99
@@ -93,6 +96,8 @@ class CounterWatch:
 
     def __init__(self, rows: CounterRows, seed: int = 0) -> None:
         kept, self.dropped = _teaching(rows)
+        if len(kept.y) > MOST_WATCHED:
+            kept = kept.taken(np.sort(seeded_subset(len(kept.y), MOST_WATCHED, seed)))
         self.features, self.rows = kept.features, kept
         self._least = np.array([_least(column) for column in kept.x.T])
         logs = self._logs(kept.x)

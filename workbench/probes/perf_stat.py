@@ -28,6 +28,7 @@ PROGRAM = "perf"
 EVERY_MS = 500
 """Between two readings of perf; amounts of windows are interpolated in between."""
 PATIENCE_S = 5.0
+SILENT = f"perf said nothing within {PATIENCE_S:g} s"
 LONGEST_LINE = 4096
 MOST_LINES_PER_READING = 256
 MOST_READINGS = 7_200
@@ -127,7 +128,7 @@ def parse_line(line: str) -> PerfCount | None:
         known = said not in (UNSUPPORTED, UNCOUNTED)
         value = float(said) if known else None
         event = str(found["event"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if value is not None and not 0.0 <= value < float("inf"):
         return None
@@ -140,7 +141,9 @@ async def detect(program: str = PROGRAM) -> PerfHere:
     if shutil.which(program) is None:
         return PerfHere((), dict.fromkeys(EVENTS, NOT_HERE), paranoid)
     absent: dict[str, str] = {}
-    found, _ = await _try(program, EVENTS)
+    found, why = await _try(program, EVENTS)
+    if why == SILENT:
+        return PerfHere((), dict.fromkeys(EVENTS, why), paranoid)
     if not found:  # one event that it does not know takes all others away
         for name in EVENTS:
             alone, why = await _try(program, (name,))
@@ -192,7 +195,7 @@ async def _try(program: str, names: Iterable[str]) -> tuple[dict[str, PerfCount]
         async with asyncio.timeout(PATIENCE_S):
             _, text = await process.communicate()
     except TimeoutError:
-        return {}, f"perf said nothing within {PATIENCE_S:g} s"
+        return {}, SILENT
     finally:
         if process.returncode is None:
             signal_child(process)
@@ -302,10 +305,6 @@ class PerfReader:
                 signal_child(process)
                 await process.wait()
 
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
-
     def at(self, at_s: Floats) -> dict[tuple[str, str], Floats]:
         """Counts so far at instants of the monotonic clock, by observable and detail."""
         if len(self._at_s) < 2:
@@ -322,18 +321,6 @@ class PerfReader:
         """What is said beside a count that was scaled; empty where it was not."""
         ran = self._ran[name]
         return "" if ran > 0.995 else f"scaled: it had a counter {ran:.0%} of the time at least"
-
-    def rates(self, over_s: float) -> dict[str, float]:
-        """Counts per second over the last readings that span `over_s`; empty before."""
-        if not self.running or self._at_s[-1] < over_s - EVERY_MS * MILLI:
-            return {}
-        behind = min(len(self._at_s) - 1, max(1, round(over_s * 1000 / EVERY_MS)))
-        seconds = self._at_s[-1] - self._at_s[-1 - behind]
-        return {
-            name: (sums[-1] - sums[-1 - behind]) / max(seconds, 1e-3)
-            for name, sums in self._sums.items()
-            if name not in self.absent
-        }
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None

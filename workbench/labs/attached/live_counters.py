@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -45,6 +47,19 @@ class LiveCounters:
             if renewed:
                 self._read, self._following, rates = self._following, None, renewed
         return rates
+
+
+async def busiest_beside(found: FoundFunction, over_s: float = 1.0) -> tuple[str, ...]:
+    """Who else burns most of this host's CPU over that time, by group or process, with cores."""
+    host, inside = HostEvidence(), (found.probe,)
+    await asyncio.to_thread(host.look_round, inside)
+    await asyncio.sleep(over_s)
+    seen = await asyncio.to_thread(host.look_round, inside)
+    return tuple(
+        f"{burner} {cores:.2f} cores"
+        for (name, burner), cores in seen.items()
+        if name == "burner_cores"
+    )
 
 
 class _Readings:
@@ -102,8 +117,10 @@ def _rates(before: Seen, seen: Seen, seconds: float, missing: dict[str, str]) ->
         if name and is_level(name):
             rates[called] = value
             continue
-        grown = value - before.get((called, name), value)
-        if grown < 0.0:
+        grown = value - before.get((called, name), float("nan"))
+        if math.isnan(grown):
+            missing[called] = "it was read once so far"
+        elif grown < 0.0:
             missing[called] = "it went back"
         else:
             rates[called] = grown / seconds
