@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from workbench.engine.function_watching import (
     ReportedWatches,
 )
 from workbench.engine.process import serving
+from workbench.engine.watch_metrics import watch_metrics
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 
@@ -56,6 +58,30 @@ def test_words_and_watches_of_another_process_are_bounded() -> None:
     assert watches[0].watched.pid == 3  # those that were silent for longest went
     assert len(watches[0].watched.function) == len(watches[0].looks[0].why) == LONGEST_TEXT
     assert len(watches[0].watched.accuracy) == 8
+
+
+def test_metrics_are_those_of_watches_that_are_heard_of() -> None:
+    known = ReportedWatches()
+    known.take(ReportLook(WEB, replace(look(1.0), contention=True)), 100.0)
+    gone, silent = replace(WEB, place="container gone"), replace(WEB, place="container old")
+    known.take(ReportLook(gone, look(1.0)), 100.0)
+    known.take(ReportLook(gone, None, ended=True), 101.0)
+    known.take(ReportLook(silent, look(1.0)), 80.0)
+    figures = {
+        sample.name: (sample.labels, sample.value)
+        for metric in watch_metrics(known, 102.0)
+        for sample in metric.samples
+    }
+    labels = {"session": "demo", "function": "haproxy", "kpi": "p95_ms", "place": "container web"}
+    assert figures["workbench_watch_value"] == (labels, 2.0)
+    assert figures["workbench_watch_contention"] == (labels, 1.0)
+    assert figures["workbench_watch_alarm"] == (labels, 0.0)
+    assert figures["workbench_watch_silent"] == (labels, 0.0)
+    known.take(ReportLook(WEB, FunctionLook(2.0, why="outside")), 103.0)
+    named = {metric.name for metric in watch_metrics(known, 104.0)}
+    assert "workbench_watch_value" not in named
+    assert "workbench_watch_silent" in named
+    assert not [*watch_metrics(known, 120.0)]
 
 
 async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(

@@ -141,7 +141,9 @@ class Engine:
             if self._http_address is not None:
                 from workbench.engine.http import HttpDoor
 
-                self._http = await HttpDoor.open(self._http_address, self.status, self._measured)
+                self._http = await HttpDoor.open(
+                    self._http_address, self.status, self._measured, self._services.watches
+                )
         except BaseException:
             await self.close()
             raise

@@ -49,6 +49,16 @@ class ReportedWatches:
             here.looks.append(replace(look, why=_short(look.why), sign=_short(look.sign)))
         here.notes.extend(replace(note, text=_short(note.text)) for note in report.notes[-NOTES:])
 
+    def latest(self, since: float) -> list[tuple[WatchedFunction, FunctionLook]]:
+        """Of every watch that has not ended and was heard of since then, its last look; the one
+        that was heard of last comes last."""
+        known = sorted(self._known.items(), key=lambda each: each[1].heard_at)
+        return [
+            (watched, here.looks[-1])
+            for watched, here in known
+            if here.looks and not here.ended and here.heard_at >= since
+        ]
+
     def of(self, session: str, since: float, now: float) -> FunctionWatches:
         found = [
             FunctionWatch(

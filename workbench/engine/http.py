@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from aiohttp import web
@@ -14,8 +15,10 @@ from workbench.domain import codec
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Progress
 from workbench.domain.messages import EngineStatus
+from workbench.engine.function_watching import ReportedWatches
 from workbench.engine.run_metrics import run_metrics
 from workbench.engine.sessions.channel import Channel
+from workbench.engine.watch_metrics import watch_metrics
 from workbench.own_names import OwnNames, address_of, is_loopback
 
 Status = Callable[[], EngineStatus]
@@ -33,7 +36,9 @@ class HttpDoor:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @classmethod
-    async def open(cls, address: str, status: Status, measured: Measured) -> HttpDoor:
+    async def open(
+        cls, address: str, status: Status, measured: Measured, watches: ReportedWatches
+    ) -> HttpDoor:
         """Listen at `127.0.0.1:PORT`; port 0 is any free one. Raises for any but loopback."""
         host, port = parse_address(address)
         app = web.Application(middlewares=[OwnNames().only])
@@ -48,7 +53,7 @@ class HttpDoor:
             raise EngineError(
                 f"cannot listen: {error.strerror}", where=address, remedy="Choose another port"
             ) from None
-        collector = EngineCollector(status, measured)
+        collector = EngineCollector(status, measured, watches)
         REGISTRY.register(collector)
         return cls(runner, collector)
 
@@ -86,8 +91,8 @@ def _status_of(
 class EngineCollector(Collector):
     """Reads the figures when they are asked for; a run pays nothing for them in between."""
 
-    def __init__(self, status: Status, measured: Measured) -> None:
-        self._status, self._measured = status, measured
+    def __init__(self, status: Status, measured: Measured, watches: ReportedWatches) -> None:
+        self._status, self._measured, self._watches = status, measured, watches
 
     def describe(self) -> list[Metric]:
         return []
@@ -105,3 +110,4 @@ class EngineCollector(Collector):
         yield GaugeMetricFamily("workbench_running", "Campaigns that measure.", int(bool(channel)))
         if channel is not None:
             yield from run_metrics(channel)
+        yield from watch_metrics(self._watches, time.time())
