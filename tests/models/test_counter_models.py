@@ -12,7 +12,13 @@ from published_counters import co_located, experiments
 from workbench.descriptors.co_located_files import read_co_located
 from workbench.descriptors.counter_tables import read_counters
 from workbench.models.co_located import at_accelerator, predicted
-from workbench.models.counter_models import CacheLine, CounterBoosting, CounterLine, OwnCounterModel
+from workbench.models.counter_models import (
+    CacheLine,
+    CounterBoosting,
+    CounterLine,
+    OwnCounterModel,
+    cache_columns,
+)
 from workbench.models.counter_rows import CounterRows, without_idle_features
 from workbench.models.counter_scores import (
     bands_by_group,
@@ -124,6 +130,7 @@ def test_a_cache_model_where_something_counts_references(tmp_path: Path) -> None
         "bridge_LLC-loads",
     ]
     assert "linear in cache references" not in makers_for(levels(3).only(("a_noise",)))
+    assert cache_columns(("perf_cycles", "perf_cache_references")) == (1,), "as sessions name it"
 
 
 def contended() -> CounterRows:

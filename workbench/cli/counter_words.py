@@ -77,7 +77,7 @@ def _models(answer: dict[str, Any]) -> str:
         "within 5 %",
         "within 10 %",
         "95 % interval holds",
-        "± about",
+        "half width",
     ]
     if by_row:
         headings += ["by row: MAPE", "within 5 %", "within 10 %"]
@@ -109,7 +109,7 @@ def _dropped(dropped: list[dict[str, str]]) -> list[str]:
 def _weights(weights: list[dict[str, Any]]) -> str:
     answer = AnswerTable.of(
         ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", AnswerColumn("PLS", ".2f"),
-         "shuffled"),
+         "error added"),
         (
             (one["name"], one["pearson"], _ends(one), one["projected"], _share(one["importance"]))
             for one in weights
@@ -138,7 +138,7 @@ def _ends(correlation: dict[str, Any]) -> str:
 
 def _components(components: list[dict[str, Any]]) -> str:
     columns = ("component", "of their variance", AnswerColumn("Pearson", "+.2f"), "95 %",
-               "KPI's variance told so far", "mostly")  # fmt: skip
+               "of the KPI's variance so far", "mostly")  # fmt: skip
     rows = [
         (
             str(one["number"]),
@@ -157,7 +157,7 @@ def _explained(explained: dict[str, Any], weights: list[dict[str, Any]]) -> list
     """SHAP beside the importance by shuffling, then by competitor."""
     shuffled = {one["name"]: one["importance"] for one in weights}
     answer = AnswerTable.of(
-        ("counter", "what it counts", "moves by", "more of it", "shuffled"),
+        ("counter", "what it counts", "factor", "more of it", "error added"),
         (
             (one["name"], one["says"], _times(one["factor"]), _direction(one["rises"]),
              _share(shuffled.get(one["name"])))
@@ -202,10 +202,10 @@ def _transfer(found: dict[str, Any], kpi: str) -> list[str]:
         lines.append(
             f"  {rows - found['outside']} of {rows} rows: median error "
             f"{_share(found['median_error'])}, their interval holds {_share(found['coverage'])} "
-            f"(± about {_share(_half(found['width']))})"
+            f"(half width {_share(_half(found['width']))})"
         )
     lines.append(
-        "  answered whatever it is asked, its median error would be "
+        "  if nothing counted as outside, its median error would be "
         f"{_share(found['unguarded_error'])}"
     )
     return lines
@@ -217,7 +217,7 @@ def _times(factor: float | None) -> str | None:
 
 def _with_alike(effect: dict[str, Any]) -> str:
     others = len(effect["alike"])
-    return f"{effect['name']} and {others} like it" if others else str(effect["name"])
+    return f"{effect['name']} (and {others} that go with it)" if others else str(effect["name"])
 
 
 def _direction(rises: float | None) -> str:

@@ -163,8 +163,8 @@ def _accuracy(
         said = f"of {rates.broken} windows that broke the SLA it missed {rates.missed}"
     held = rates.rows - rates.silent - rates.broken
     sentences.append(
-        f"there, {said}; of {held} that held it, {rates.false} were called broken, and it was "
-        f"silent on {rates.silent}"
+        f"there, {said}; of {held} that held it, {rates.false} were called broken; of "
+        f"{rates.silent} it says nothing"
     )
     return tuple(sentences)
 
