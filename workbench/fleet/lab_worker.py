@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.domain import codec
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import LabError, WorkbenchError
+from workbench.domain.fleets import LabHost
 from workbench.engine.process import serving
+from workbench.engine.runs.doctor import examine_lab
 from workbench.engine.sessions import clock
 from workbench.fleet import tasks
 from workbench.fleet.host_engine import HostEngine
@@ -28,6 +30,7 @@ from workbench.paths import workspace
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
 
+CHECKING_S = 60.0
 CLOSING_S = 5.0
 """How long a worker may take to take leave of its scheduler."""
 
@@ -39,6 +42,7 @@ async def work(posting: Posting) -> None:
     so for ever.
     """
     hung_up = _hung_up()
+    await must_be_able(posting.host)
     async with serving(workspace(Path(posting.folder))) as engine:
         clock.run_ahead(posting.host.clock_s)
         tasks.be(HostEngine(engine, posting.host))
@@ -52,6 +56,29 @@ async def work(posting: Posting) -> None:
         done, _ = await asyncio.wait(ends, timeout=CLOSING_S)
         if working in done and not working.cancelled():
             working.result()
+
+
+async def must_be_able(host: LabHost) -> None:
+    """As `doctor` would find it. Raises `LabError` where the lab that the hosts file names cannot
+    measure here; of a host that takes the campaign's lab, the campaign says."""
+    name = host.lab.partition(":")[0]
+    if host.kind == "simulated" or not name:
+        return
+    try:
+        async with asyncio.timeout(CHECKING_S):
+            checks = await examine_lab(name)
+    except TimeoutError:
+        raise LabError(
+            f"the lab {name} did not say within {CHECKING_S:g} s whether it can measure there",
+            where=host.name,
+            remedy="Run `workbench doctor` on it",
+        ) from None
+    if wrong := next((check for check in checks if check.state == "missing"), None):
+        raise LabError(
+            f"the lab {name} cannot measure there: {wrong.name}: {wrong.found}",
+            where=host.name,
+            remedy=wrong.remedy or None,
+        )
 
 
 async def _work(posting: Posting, engine: Engine) -> None:

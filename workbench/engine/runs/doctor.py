@@ -63,6 +63,11 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
     return tuple(by_name.values())
 
 
+async def examine_lab(name: str) -> tuple[Check, ...]:
+    """What that lab says of this host. Raises `WorkbenchError` where there is no such lab."""
+    return await _lab(name, await asyncio.to_thread(plugins.load, "labs", name))
+
+
 async def _lab(name: str, lab: Any) -> tuple[Check, ...]:
     if not hasattr(lab, "examine"):
         return ()

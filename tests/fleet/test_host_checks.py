@@ -1,0 +1,33 @@
+"""A lab host is checked as `doctor` does before it takes part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workbench.domain.errors import LabError, PluginUnknown
+from workbench.domain.fleets import LabHost
+from workbench.fleet.lab_worker import must_be_able
+
+
+async def test_a_host_whose_lab_cannot_measure_is_refused_with_what_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    with pytest.raises(
+        LabError, match="the lab docker cannot measure there: docker engine"
+    ) as told:
+        await must_be_able(LabHost("alpha", "ssh", lab="docker"))
+    assert told.value.where == "alpha"
+    with pytest.raises(PluginUnknown, match="nothing is registered as 'dokcer'"):
+        await must_be_able(LabHost("alpha", "ssh", lab="dokcer"))
+
+
+async def test_a_host_that_takes_the_campaigns_lab_is_not_asked_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    await must_be_able(LabHost("alpha", "ssh"))
+    await must_be_able(LabHost("alpha", "simulated", lab="sim"))
+    await must_be_able(LabHost("alpha", "ssh", lab="sim:noise=0"))
