@@ -6,6 +6,7 @@ mode, so that both may write; JSON leaves no character in it that a terminal wou
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -49,7 +50,10 @@ class AuditLog:
                 if not self._is_current(file):  # the other process has put it aside meanwhile
                     continue
                 if os.fstat(file).st_size < MOST_BYTES:
-                    os.write(file, line)
+                    before = os.fstat(file).st_size
+                    if os.write(file, line) < len(line):
+                        os.ftruncate(file, before)  # no half line that the next one is glued to
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     return
                 self._put_aside()
             finally:

@@ -43,6 +43,17 @@ def partial(path: Path, kind: str = "") -> Path:
     return path.with_name(f".{path.name}{kind and '.'}{kind}.{os.getpid()}.partial")
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file whole or not at all; what was there before stays until it is. Raises
+    `OSError`, such as of a full disk."""
+    unfinished = partial(path)
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def sweep(folder: Path, of: str = "") -> tuple[Path, ...]:
     """Remove what dead processes left half written; what cannot be removed stays.
 

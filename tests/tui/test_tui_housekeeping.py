@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from workbench.domain.messages import ExportSession
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.memory import Memory
 from workbench.tui.places import Files
-from workbench.tui.screens.dialogs import MessageScreen
+from workbench.tui.screens.dialogs import MessageScreen, NameScreen
 
 
 @asynccontextmanager
@@ -122,6 +123,47 @@ async def test_deleting_the_open_session_closes_its_screens() -> None:
         assert app.screen.NAME == "sessions"
         await pilot.press("4")
         assert app.opened.session == "demo-1", "the one that goes on, and nothing of night"
+
+
+async def test_renaming_the_open_session_closes_its_screens_and_says_so() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        app = pilot.app
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: app.opened.connected, "the session")
+        await pilot.press("escape")
+        app.opened.session = "night"  # which this client cannot play
+        client.refuses = SessionTaken("there is a session 'nightx' already")
+        await pilot.press("down", "e", "end", "x", "enter")
+        said = "! there is a session 'nightx' already"
+        await until(pilot, lambda: said in screen_text(app), "the refusal in the dialog")
+        assert app.is_open, "nothing was renamed"
+        client.refuses = None
+        await pilot.press("y", "enter")
+        await told(pilot, "Renamed to nightxy; its screens are closed. u takes it back.")
+        assert not app.is_open
+        assert app.screen.NAME == "sessions"
+
+
+async def test_what_is_entered_twice_is_commanded_once() -> None:
+    async with on_night(FakeClient()) as pilot:
+        app, may = pilot.app, asyncio.Event()
+        done: list[str] = []
+
+        async def carry_out(written: str) -> None:
+            done.append(written)
+            await may.wait()
+
+        app.push_screen(NameScreen("How many?", "7", carry_out=carry_out))
+        await pilot.pause()
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: bool(done), "it is being carried out")
+        await pilot.press("f1")
+        may.set()
+        await pilot.pause()
+        await pilot.press("escape")
+        await until(pilot, lambda: getattr(app.screen, "NAME", "") == "sessions", "both closed")
+        assert done == ["7"]
 
 
 async def test_another_workspace_is_another_engine() -> None:

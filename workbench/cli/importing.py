@@ -26,6 +26,7 @@ def import_table(
     from workbench.descriptors.library import library_for
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
+    from workbench.files import write_whole
     from workbench.labs.recorded_options import RecordedOptions
 
     workspace = current_workspace()
@@ -55,8 +56,13 @@ def import_table(
                 remedy="Move it away, or choose another name (--session)",
             )
     for file, body in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(body, encoding="utf-8")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, body)
+        except OSError as error:
+            raise UsageError(
+                f"cannot be written: {error.strerror}", where=str(file), remedy="Make room there"
+            ) from None
     lab = f"recorded:{RecordedOptions(str(recording.absolute()), spread=spread).text}"
     command = RunCampaign(
         campaign=str((workspace.templates / "campaigns" / f"{name}.yaml").absolute()),

@@ -339,20 +339,21 @@ class Draft:
             shown = await self._ask(stamped)
         except (WorkbenchError, OSError) as error:
             self._desk.say(str(error), "error")
-            shown = await self._look_again()
+            shown = await self._look_again(change)
         else:
             self._waiting = None if self._waiting is change else self._waiting
         if shown is not None and shown.name == self.name:
             self._take(shown)
 
-    async def _look_again(self) -> DraftShown | None:
+    async def _look_again(self, refused: ChangeDraft) -> DraftShown | None:
         """What was sent was refused: what stands in the file. Else it waits for `meet`."""
         try:
             shown = await self._ask(ReadDraft(self.name))
         except (WorkbenchError, OSError) as error:
             self.lost = without_place(error)
             return None
-        self._waiting = None
+        if self._waiting is refused:  # else what was entered meanwhile is sent in its turn
+            self._waiting = None
         return shown
 
     def _take(self, shown: DraftShown) -> None:

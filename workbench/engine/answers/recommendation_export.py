@@ -22,6 +22,7 @@ from workbench.engine.answers.chain_profiles import chains_of
 from workbench.engine.answers.diagnosing import diagnose
 from workbench.engine.answers.recommending import stored_in
 from workbench.engine.sessions.library import Library
+from workbench.files import write_whole
 from workbench.paths import Workspace
 
 LONGEST_PREVIEW = 200_000
@@ -182,17 +183,17 @@ def _rendered(
     return texts
 
 
-def _written(files: Mapping[Path, str]) -> messages.Exported:
-    folder = next(iter(files)).parent
+def _written(texts: Mapping[Path, str]) -> messages.Exported:
+    folder = next(iter(texts)).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, text in files.items():
-            path.write_text(text, encoding="utf-8")
+        for path, text in texts.items():
+            write_whole(path, text)
     except OSError as error:
         raise SessionError(
             f"cannot be written: {error.strerror}",
             where=str(folder),
             remedy="Choose another destination (--output)",
         ) from None
-    names = tuple(map(str, files))
+    names = tuple(map(str, texts))
     return messages.Exported(names[0] if len(names) == 1 else str(folder), names)

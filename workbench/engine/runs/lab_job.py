@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import PluginError, WorkbenchError
+from workbench.domain.errors import EngineError, PluginError, WorkbenchError
 from workbench.domain.events import (
     Noted,
     PauseRequested,
@@ -176,12 +176,12 @@ class LabJob(ABC):
             await self._close_lab()
             try:
                 await self._conclude(ending, time.monotonic() - begin)
-            except WorkbenchError as error:
+            except Exception as error:
                 # What is stored stays stored, and the session reads as interrupted. Who follows it
                 # waits for an end that cannot be stored, so it is told.
                 log.error("the end cannot be stored", session=self.session, exc_info=error)
                 self.concluded = True  # who reads the error may resume at once
-                self._out.end(error)
+                self._out.end(error if isinstance(error, WorkbenchError) else _unexpected(error))
         await asyncio.to_thread(give_back)
 
     async def _ending(self, turn: AsyncExitStack) -> Ending | None:
@@ -205,7 +205,7 @@ class LabJob(ABC):
         except Exception as error:  # a bug or a plugin: the engine outlives it
             log.error("run failed", session=self.session, exc_info=error)
             self.error = error
-            return "failed", f"Unexpected {type(error).__name__}: {error}. See `workbench logs`."
+            return "failed", str(_unexpected(error))
 
     async def _from_queue_to_end(self, turn: AsyncExitStack) -> Ending:
         waiting = asyncio.create_task(self._say_queued())
@@ -229,8 +229,11 @@ class LabJob(ABC):
             await self._lab.close()
         except Exception as error:  # a lab promises not to raise here, a plugin may still do so
             log.error("lab did not close", session=self.session, exc_info=error)
-        if self._bench.site is not None:
-            await self._bench.site.close()
+        try:
+            if self._bench.site is not None:
+                await self._bench.site.close()
+        except Exception as error:  # what the site's Prometheus said is stored by now
+            log.error("the site's metrics did not close", session=self.session, exc_info=error)
 
     # ------------------------------------------------------------------ ticks
 
@@ -248,3 +251,7 @@ class LabJob(ABC):
     def _on_usage(self, usage: Mapping[str, Usage]) -> None:
         self._out.tick(UsageTick(self.session, now(), usage))
         self._progress.again()
+
+
+def _unexpected(error: Exception) -> EngineError:
+    return EngineError(f"Unexpected {type(error).__name__}: {error}", remedy="See `workbench logs`")

@@ -97,10 +97,15 @@ def _copy(path: Path, new: Path) -> None:
     try:
         shutil.copy(path, partial)
         with _taken(new):
-            for suffix in BESIDE:
-                with suppress(FileNotFoundError):
-                    shutil.copy(f"{path}{suffix}", f"{new}{suffix}")
-            partial.replace(new)
+            try:
+                for suffix in BESIDE:
+                    with suppress(FileNotFoundError):
+                        shutil.copy(f"{path}{suffix}", f"{new}{suffix}")
+                partial.replace(new)
+            except OSError:  # nothing is left for another session of that name to take for its own
+                for suffix in BESIDE:
+                    Path(f"{new}{suffix}").unlink(missing_ok=True)
+                raise
     finally:
         partial.unlink(missing_ok=True)
 

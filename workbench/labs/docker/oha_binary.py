@@ -105,7 +105,8 @@ async def find_or_build(listener: Listener, docker: aiodocker.Docker | None = No
             return cached()
         try:
             with speaking_to("the Docker engine"):
-                return _keep(await _build(docker, listener))
+                binary = await _build(docker, listener)
+            return _keep(binary)
         except LabError as error:
             listener.step(f"oha could not be built: {error} Other generators stand in")
             log.warning("oha could not be built", error=str(error))
@@ -173,13 +174,23 @@ async def _compile(compiling: DockerContainer, listener: Listener) -> None:
 
 
 def _keep(binary: bytes) -> Path:
+    """Raises `LabError` where it cannot be written."""
     kept = cached()
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    _trouble().unlink(missing_ok=True)
     unfinished = files.partial(kept)
-    unfinished.write_bytes(binary)
-    unfinished.chmod(0o755)
-    return unfinished.rename(kept)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _trouble().unlink(missing_ok=True)
+        unfinished.write_bytes(binary)
+        unfinished.chmod(0o755)
+        return unfinished.rename(kept)
+    except OSError as error:
+        raise LabError(
+            f"what was built cannot be kept: {error.strerror}",
+            where=str(kept.parent),
+            remedy="Make room there",
+        ) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 async def _is_right(program: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import ClassVar
@@ -20,6 +21,8 @@ from workbench.tui.text import plain, plain_lines, wrapped
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.workers import begin
 
+LOOK_S = 0.05
+"""Between two looks whether a dialog is on top again."""
 FILTERED = 8
 """Lines of a list from which what is typed filters them."""
 HELP_WIDTH = 71
@@ -188,6 +191,8 @@ class NameScreen(Dialog[str | None]):
         super().__init__()
         self.question, self.value, self.note, self.proposal = question, value, note, proposal
         self.carry_out, self.may_be_empty = carry_out, may_be_empty
+        self.trying = False
+        """Whether it is being carried out: what was commanded once is not commanded again."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog name"):
@@ -205,8 +210,11 @@ class NameScreen(Dialog[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         written = event.value.strip()
+        if self.trying:
+            return
         if written and self.carry_out is not None:
-            begin(self, partial(self._try, written, self.carry_out), group="try", exclusive=True)
+            self.trying = True
+            begin(self, partial(self._try, written, self.carry_out))
         else:
             self.dismiss(written if written or self.may_be_empty else None)
 
@@ -218,7 +226,12 @@ class NameScreen(Dialog[str | None]):
         except (WorkbenchError, OSError) as error:
             self._refuse(str(error))
         else:
-            self.dismiss(written)
+            while self.is_attached and not self.is_current:  # noqa: ASYNC110 - help lies over it
+                await asyncio.sleep(LOOK_S)
+            if self.is_attached:
+                self.dismiss(written)
+        finally:
+            self.trying = False
 
     def _refuse(self, mistake: str) -> None:
         line = self.query_one(".dialog-mistake", Static)

@@ -278,13 +278,13 @@ class SessionScreen(WorkbenchScreen):
         )
 
     def action_rescue(self) -> None:
-        self.tell(RescueSession(self.opened.session), "is written again, and goes on")
+        self.tell(RescueSession(self.opened.session), "is written to its place again and goes on")
 
     def action_ask_control(self) -> None:
         self.tell(AskControl(self.opened.session), "control is asked for")
 
     def action_give_control(self) -> None:
-        self.tell(AnswerControl(self.opened.session), "drives no longer by you")
+        self.tell(AnswerControl(self.opened.session), "you no longer drive it")
 
     def action_keep_control(self) -> None:
         self.tell(AnswerControl(self.opened.session, give=False), "you drive on")

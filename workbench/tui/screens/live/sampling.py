@@ -10,7 +10,7 @@ from typing import Any
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
-from workbench.domain.projection import SessionView
+from workbench.domain.projection import ConfigurationView, SessionView
 from workbench.domain.sample_review import (
     DecideSample,
     ExtendBudget,
@@ -20,7 +20,7 @@ from workbench.domain.sample_review import (
 )
 from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
-from workbench.tui.present import Shown, ViewChoice
+from workbench.tui.present import Shown, ViewChoice, name_of
 from workbench.tui.replaying.seeking import UNITS_S
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
 from workbench.tui.screens.reason import ReasonScreen
@@ -37,6 +37,7 @@ class SamplingScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self._asked_for: set[tuple[int, str]] = set()
+        self._filling: tuple[int, str] | None = None
         """Configurations whose samples were asked for, of which view."""
 
     @property
@@ -156,9 +157,9 @@ class SamplingScreen(SessionScreen):
         if selected is None or not selected.left_out or self.opened.lost or shown.view is not live:
             return
         wanted = (id(live), selected.key)
-        if wanted in self._asked_for:
+        if wanted in self._asked_for or wanted == self._filling:
             return
-        self._asked_for.add(wanted)
+        self._filling = wanted  # its place may be taken, and then it is asked for again
 
         async def fetch() -> None:
             try:
@@ -167,7 +168,9 @@ class SamplingScreen(SessionScreen):
                     ViewSession(self.opened.session, until=live.seq, focus=selected.key)
                 )
             except (WorkbenchError, OSError):
-                return  # what is there is shown as it is
+                self._asked_for.add(wanted)  # what is there is shown as it is
+                return
+            self._asked_for.add(wanted)
             found = reply.view.configuration(selected.key)
             if found is None or len(found.samples) <= len(selected.samples):
                 return
@@ -242,13 +245,14 @@ class SamplingScreen(SessionScreen):
     # ------------------------------------------------------------------------- asking for more
 
     def action_repeat(self) -> None:
-        here = self.here
-        if here is not None and (request := self._point_at(here.wl)) is not None:
+        here, selected = self.here, self.shown.selected(self.choice)
+        if here is not None and selected is not None:
+            request = self._point_at(selected, here.wl)
             self.tell(request, f"one more repetition at {number(here.wl)} is asked for")
 
     def action_point(self) -> None:
-        whole = self._whole()
-        if whole is None:
+        whole, selected = self._whole(), self.shown.selected(self.choice)
+        if whole is None or selected is None:
             return
 
         async def carry_out(written: str) -> None:
@@ -258,20 +262,21 @@ class SamplingScreen(SessionScreen):
                 raise UsageError(f"{written!r} is no number", remedy="Write it as 760") from None
             if not math.isfinite(wl):
                 raise UsageError(f"{written!r} is no load", remedy="Write it as 760")
-            if (request := self._point_at(wl)) is not None:
-                await self._carry_out(request, f"a point at {number(wl)} is asked for")
+            request = self._point_at(selected, wl)  # a run may be at another by now
+            await self._carry_out(request, f"a point at {number(wl)} is asked for")
 
         here = self.here
         low, high = map(number, whole)
-        note = f"A load from {low} to {high}. It is measured next; a campaign that ended resumes."
+        name = name_of(self.shown.view, selected)
+        note = (
+            f"Of {name}, a load from {low} to {high}. It is measured next; a campaign that ended "
+            "resumes."
+        )
         start = f"{here.wl:g}" if here else ""
         question = "One more point, at which load?"
         self.app.push_screen(NameScreen(question, start, note, proposal=True, carry_out=carry_out))
 
-    def _point_at(self, wl: float) -> RequestPoint | None:
-        selected = self.shown.selected(self.choice)
-        if selected is None:
-            return None
+    def _point_at(self, selected: ConfigurationView, wl: float) -> RequestPoint:
         place = selected.target, selected.configuration
         return RequestPoint(self.opened.session, *place, wl, pace=WATCHED_PACE)
 

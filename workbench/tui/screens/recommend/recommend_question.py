@@ -120,7 +120,9 @@ def placed(error: WorkbenchError, values: Mapping[str, str]) -> dict[str, str]:
     elif where.startswith("chain "):
         name, sentence = "chain", str(error)
     elif where.startswith("SLA"):
-        name = _asked(values)[_number(where) - 1]
+        # The form may have been changed since it was asked.
+        lines = _asked(values)
+        name = lines[min(_number(where), len(lines)) - 1]
     elif isinstance(error, SlaError):
         name, sentence = "sla", str(error)
     elif isinstance(error, DescriptorError):

@@ -66,6 +66,8 @@ class SessionsScreen(HasList):
         self.sessions: tuple[SessionSummary, ...] = ()
         self.status: EngineStatus | None = None
         self.lost = ""
+        self._workspace = 0
+        """How many were looked at before: an answer of an earlier one is none of this."""
         self.loaded = False
         self._asking = False
         self._begun = False
@@ -120,21 +122,27 @@ class SessionsScreen(HasList):
             begin(self, self._ask)
 
     async def _ask(self) -> None:
+        workspace = self._workspace
         try:
             client = await self.workbench.client()
             reply = await client.ask(ListSessions())
-            self.sessions, self.loaded = reply.sessions, True
-            self.workbench.know(reply.sessions)
             status = await client.ask(GetStatus())
-            self.status = status
         except (WorkbenchError, OSError) as error:
-            self.lost = text.without_place(error)
+            if workspace == self._workspace:
+                self.lost = text.without_place(error)
+        else:
+            if workspace == self._workspace:
+                self.sessions, self.loaded, self.status = reply.sessions, True, status
+                self.workbench.know(reply.sessions)
         finally:
-            self._asking = False
+            if workspace == self._workspace:  # else it was said of another one
+                self._asking = False
         if self.in_sight:
             self.draw()
 
     def on_sessions_screen_elsewhere(self) -> None:
+        self._workspace += 1
+        self._asking = False
         self.sessions, self.status, self.lost, self.loaded = (), None, "", False
         self.refresh_list()
         self.draw()
@@ -306,14 +314,17 @@ class SessionsScreen(HasList):
 
         async def carry_out(name: str) -> None:
             if name != here.name:
-                await self._rename(here.name, name)
+                await self._request(RenameSession(here.name, name))
+
+        def answered(name: str | None) -> None:
+            if name and name != here.name:
+                self._renamed(here.name, name)
 
         question = f"Rename {text.plain(here.name)} to"
-        self.app.push_screen(NameScreen(question, here.name, carry_out=carry_out))
+        self.app.push_screen(NameScreen(question, here.name, carry_out=carry_out), answered)
 
-    async def _rename(self, session: str, name: str) -> None:
-        closed = self._let_go(session)
-        await self._request(RenameSession(session, name))
+    def _renamed(self, session: str, name: str) -> None:
+        closed = self._let_go(session)  # now that no dialog lies over its screens
 
         async def back() -> str:
             await self._request(RenameSession(name, session))
