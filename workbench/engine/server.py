@@ -102,7 +102,10 @@ class Server:
 
     async def _watch(self) -> None:
         while True:
-            self.clients.look_after(self._engine.share)
+            try:
+                self.clients.look_after(self._engine.share)
+            except Exception as error:  # else nobody would bound what slow clients cost
+                log.error("clients were not looked after", exc_info=error)
             await asyncio.sleep(WATCH_S)
 
 

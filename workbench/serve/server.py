@@ -127,17 +127,24 @@ class SshServer:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_S)
-            with suppress(UsageError):  # who took the file away has taken all keys away
-                self._keys.load()
-            now, grants = time.monotonic(), self._keys.grants()
-            for connection in list(self._connections):
-                if connection.grant is None:
-                    continue
-                if connection.grant not in grants:
-                    connection.drop("its key was taken away, or opens something else now")
-                idle = self.limits.idle_s and not connection.busy
-                if idle and now - connection.used > self.limits.idle_s:
-                    connection.drop("idle for too long")
+            try:
+                self._look_after()
+            except Exception as error:  # else a key that is taken away would go on to open the door
+                log.error("connections were not looked after", exc_info=error)
+
+    def _look_after(self) -> None:
+        """Drop who may no longer be here, or was idle for too long."""
+        with suppress(UsageError):  # who took the file away has taken all keys away
+            self._keys.load()
+        now, grants = time.monotonic(), self._keys.grants()
+        for connection in list(self._connections):
+            if connection.grant is None:
+                continue
+            if connection.grant not in grants:
+                connection.drop("its key was taken away, or opens something else now")
+            idle = self.limits.idle_s and not connection.busy
+            if idle and now - connection.used > self.limits.idle_s:
+                connection.drop("idle for too long")
 
     # ------------------------------------------------------------------ who comes and goes
 

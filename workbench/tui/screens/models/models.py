@@ -201,7 +201,7 @@ class ModelsScreen(ScoringScreen, HasList):
         if now is not None:
             return self._table(now)
         scores = self._scores.get(version.seq)
-        if scores is None:
+        if scores is None and not self.opened.lost:
             self._scores[version.seq] = (version.score,)  # until the others are here
             begin(self, partial(self._fetch, version.seq))
         return self._table(scores or (version.score,))
@@ -262,6 +262,8 @@ class ModelsScreen(ScoringScreen, HasList):
         session, retrained = self.opened.session, line.model is None
         request = ExplainModel(session, target, kpi, line.version, retrained)
         if request not in self._explained:
+            if self.opened.lost:
+                return "the engine is gone; it is asked again once it is back"
             self._explained[request] = ""
             begin(self, partial(self._explain, request))
         return self._explained[request] or "predicting samples that it has not seen…"
@@ -275,7 +277,10 @@ class ModelsScreen(ScoringScreen, HasList):
             client = await self.workbench.client()
             page = await client.ask(ListEvents(self.opened.session, after=seq - 1, limit=1))
         except (WorkbenchError, OSError) as error:
-            self.workbench.say(str(error), "error")
+            if self.opened.lost:
+                self._scores.pop(seq, None)  # it is asked for again once the engine is back
+            else:
+                self.workbench.say(str(error), "error")
             return
         for event in page.events:
             if isinstance(event.fact, TargetModelled):
@@ -286,7 +291,10 @@ class ModelsScreen(ScoringScreen, HasList):
         try:
             reply = await (await self.workbench.client()).ask(request)
         except (WorkbenchError, OSError) as error:
-            self._explained[request] = f"It cannot be said: {plain(str(error))}"
+            if self.opened.lost:
+                self._explained.pop(request, None)
+            else:
+                self._explained[request] = f"It cannot be said: {plain(str(error))}"
         else:
             self._explained[request] = reply
         self.draw()
