@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
-from typing import ClassVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from textual.actions import parse
 from textual.binding import BindingsMap
@@ -36,6 +36,8 @@ MOST_LINES = 10**9
 
 Target = tuple[Offset, Callable[[], object]]
 """A place on the screen that jump mode puts a letter on, and what the letter does."""
+
+T = TypeVar("T")
 
 
 class WorkbenchScreen(Screen[None]):
@@ -99,6 +101,13 @@ class WorkbenchScreen(Screen[None]):
         Textual's `is_current` also holds for the screen below, however opaque the one on top is.
         """
         return self.workbench.full_screen is self
+
+    def show_late(
+        self, dialog: Screen[T], answered: Callable[[T | None], None] | None = None
+    ) -> None:
+        """A dialog that waited for an answer; not over another one that was opened meanwhile."""
+        if self.app.screen is self:
+            self.app.push_screen(dialog, answered)
 
     @property
     def unanswered(self) -> bool:

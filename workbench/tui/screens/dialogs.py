@@ -226,7 +226,7 @@ class NameScreen(Dialog[str | None]):
         except (WorkbenchError, OSError) as error:
             self._refuse(str(error))
         else:
-            while self.is_attached and not self.is_current:  # noqa: ASYNC110 - help lies over it
+            while self.is_attached and self.app.screen is not self:  # noqa: ASYNC110 - help is over it
                 await asyncio.sleep(LOOK_S)
             if self.is_attached:
                 self.dismiss(written)

@@ -346,11 +346,6 @@ class DraftScreen(WorkbenchScreen):
     async def request(self, request: Request[R]) -> R:
         return await (await self.workbench.client()).ask(request)
 
-    def show_late(self, dialog: ChoiceScreen, chosen: Callable[[str | None], None]) -> None:
-        """A dialog that waited for an answer; not over another one that was opened meanwhile."""
-        if self.app.screen is self:
-            self.app.push_screen(dialog, chosen)
-
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Without holding up the keys; what goes wrong is a message."""
         begin(self, partial(self._carried_out, lambda: work))

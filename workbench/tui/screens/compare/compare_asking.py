@@ -264,4 +264,4 @@ class CompareAskingScreen(QuestionScreen):
                 then(session)
                 self.draw()
 
-        self.app.push_screen(ChoiceScreen(question, options), chosen)
+        self.show_late(ChoiceScreen(question, options), chosen)

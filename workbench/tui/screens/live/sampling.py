@@ -147,7 +147,7 @@ class SamplingScreen(SessionScreen):
                 self.workbench.say(str(error), "error")
                 return
             words = sample_rows.detail_text(reply, self.shown.kpi(self.choice))
-            self.app.push_screen(MessageScreen(f"Sample, {sample_rows.short_name(here)}", words))
+            self.show_late(MessageScreen(f"Sample, {sample_rows.short_name(here)}", words))
 
         begin(self, show, group="details", exclusive=True)
 

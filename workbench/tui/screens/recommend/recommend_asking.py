@@ -237,7 +237,7 @@ class RecommendAsking(QuestionScreen):
             if self.options is not None:
                 formats, writes = self.options.formats, self.opened.role == "operator"
                 screen = ExportDialog(self.opened.session, id, formats, writes=writes)
-                self.app.push_screen(screen)
+                self.show_late(screen)
 
         begin(self, export, group="export", exclusive=True)
 

@@ -348,7 +348,8 @@ class SessionsScreen(HasList):
 
     async def _draft(self, session: str) -> None:
         await self.workbench.draft.of_session(session)
-        self.workbench.go("campaign")
+        if self.app.screen is self:  # else somebody is at something else by now
+            self.workbench.go("campaign")
 
     def action_export(self) -> None:
         if here := self.here:
@@ -363,7 +364,7 @@ class SessionsScreen(HasList):
 
         width = max((len(one.name) for one in reply.formats), default=0)
         options = [(f.name, f"{f.name.ljust(width)}  {f.meaning}") for f in reply.formats]
-        self.app.push_screen(ChoiceScreen(f"Export {text.plain(session)} as", options), chosen)
+        self.show_late(ChoiceScreen(f"Export {text.plain(session)} as", options), chosen)
 
     async def _export(self, session: str, format: str) -> None:
         reply = await self._request(ExportSession(session, format))
