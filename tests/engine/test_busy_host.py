@@ -69,7 +69,7 @@ async def test_three_spoiled_samples_in_a_row_make_it_wait_until_others_are_done
     taken(busy, SPOILED, count=1)
     assert await busy.until_quiet(no_end)
     assert len(shown) == 5, "one quiet look among busy ones does not count"
-    assert "90% of this host is busy without us: container 251558979b23 (rustc) 1.8" in shown[0]
+    assert "90% of this host is busy with others: container 251558979b23 (rustc) 1.8" in shown[0]
     assert noted[0].startswith("3 samples in a row were spoiled by a busy host; the run waits")
     assert "container 251558979b23 (rustc) 1.8 cores" in noted[0]
     assert noted[1].startswith("the host is quiet again: the run goes on after")

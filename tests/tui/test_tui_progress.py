@@ -39,9 +39,9 @@ def test_trials_have_a_line_of_their_own_and_the_campaign_its_last_word_after_th
 
 
 def test_a_run_that_waits_for_a_quiet_host_says_so_in_head_and_progress() -> None:
-    note = "waits for 8 s; 90% of this host is busy without us: rustc (process 7) 1.8 cores"
+    note = "has waited 8 s; 90% of this host is busy with others: rustc (process 7) 1.8 cores"
     tick = Progress("s", "waiting", "", None, None, 3, 10, 75.0, 90.0, note=note)
-    assert line(RunStarted(False, None), tick=tick).startswith(" waiting, waits for 8 s; 90 % of")
+    assert line(RunStarted(False, None), tick=tick).startswith(" waiting, has waited 8 s; 90 % of")
     view = FakeClient().view()
     head = present.header(present.Shown(view, progress=tick), False, "", 120)
     assert " WAITING " in [words for words, _ in head]

@@ -50,7 +50,7 @@ class HostActivity:
 
     def __str__(self) -> str:
         who = ", ".join(map(str, self.busiest)) or "processes that come and go"
-        return f"{self.share:.0%} of this host is busy without us: {who}"
+        return f"{self.share:.0%} of this host is busy with others: {who}"
 
 
 async def read_host() -> Instant:
@@ -118,7 +118,7 @@ class BusyHost:
                 left = left_s()
                 if (MOST_WAIT_S - before_s - waited_s if left is None else left) <= 0.0:
                     return False
-                self._shown(f"waits for {duration(waited_s)}; {look}")
+                self._shown(f"has waited {duration(waited_s)}; {look}")
                 look = await self._look()
                 quiet = quiet + 1 if look.quiet else 0
         finally:

@@ -74,7 +74,7 @@ class LabAway:
         while not self._control.ending and not _spent(left_s()):
             if self._away_s >= MOST_AWAY_S:
                 raise error
-            self._shown(f"waits for {duration(self._away_s)}: {_said(error)}")
+            self._shown(f"has waited {duration(self._away_s)}: {_said(error)}")
             await self._control.rung(self._retry_s)
             self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
             self._away_s = away_s + time.monotonic() - begin

@@ -74,7 +74,7 @@ class EngineQuestion:
         """Wait no longer; the engine computes no further for it."""
         self.busy = None
         self._asker.workers.cancel_group(self._asker, ASKING)
-        self._application.say("Not waited for any more.")
+        self._application.say("Nobody waits for it any more.")
 
     @property
     def _application(self) -> Application:

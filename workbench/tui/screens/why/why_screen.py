@@ -136,7 +136,7 @@ class WhyScreen(QuestionScreen, HasList):
             said = await self.asking.answer(question) or self.asking.trouble
         except asyncio.CancelledError:
             if self._asking == question:  # else another question took its place
-                said = f"Not waited for any more: {self.key('why.anew')} asks again."
+                said = f"Nobody waits for it any more: {self.key('why.anew')} asks again."
             raise
         finally:
             if said:
