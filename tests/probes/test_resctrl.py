@@ -63,7 +63,8 @@ def group_of(root: Path) -> Path:
 
 def say(root: Path, file: str, text: str) -> None:
     for cache in (group_of(root) / "mon_data").iterdir():
-        (cache / file).write_text(text)
+        (cache / "said").write_text(text)
+        (cache / "said").replace(cache / file)  # a file of the kernel is never half there
 
 
 async def readings(reader: ResctrlReader, count: int) -> None:
