@@ -16,6 +16,7 @@ from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
+from workbench.tui.watch import Watch
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.workers import begin
 
@@ -119,6 +120,23 @@ async def test_the_list_of_sessions_fails_and_opens_again(monkeypatch: pytest.Mo
         await pilot.press("1")
         await until(pilot, lambda: isinstance(pilot.app.screen, SessionsScreen), "it opens again")
         await until(pilot, lambda: "night" in screen_text(pilot.app), "with its sessions")
+
+
+async def test_what_cannot_be_folded_is_no_engine_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, log = FakeClient(), Log()
+    async with opened(client, log=log) as pilot:
+        client.die()
+        await until(pilot, lambda: "engine gone" in screen_text(pilot.app), "the banner")
+        with monkeypatch.context() as patch:
+            patch.setattr(Watch, "_begin", broken)
+            await pilot.press("r")
+            said = "what came cannot be shown: ValueError: a bug; r tries again"
+            await until(pilot, lambda: said in screen_text(pilot.app), "the sentence")
+        assert [str(error) for error in log.kept] == ["a bug"]
+        await pilot.press("r")
+        await until(pilot, lambda: "cannot be shown" not in screen_text(pilot.app), "reconnected")
 
 
 async def test_a_screen_below_is_replaced_once_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

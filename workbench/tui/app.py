@@ -361,6 +361,8 @@ class WorkbenchApp(TakingApp):
         finally:
             drawing.cancel()
         self._draw_news()
+        if watch.broken is not None:
+            self.boundary.keep(watch.broken)
         if watch.refused is not None and watch is self.opened:
             error = watch.refused
             self.push_screen(MessageScreen(error.title, plain_lines(str(error))))

@@ -47,6 +47,11 @@ class Boundary:
             if not self.caught(error, screen):  # not raised: it may be a task that nobody awaits
                 self._app._handle_exception(error)
 
+    def keep(self, error: Exception) -> None:
+        """The trace of what took no screen down."""
+        if self._log is not None:
+            self._log(error)
+
     @property
     def holds(self) -> bool:
         """Whether the application can go on."""

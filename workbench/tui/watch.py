@@ -82,6 +82,8 @@ class Watch:
         self.loss: Loss = ""
         """What `lost` is about."""
         self.refused: WorkbenchError | None = None
+        self.broken: Exception | None = None
+        """What nobody expected while events were folded: its trace belongs in the log."""
         """Why it could not be opened at all."""
         self.preparing = ""
         """What the run waits for that we start, such as an image that is built."""
@@ -158,7 +160,7 @@ class Watch:
 
     async def follow(self, client: Callable[[], Awaitable[Client]]) -> None:
         """Fold what happens until the engine goes away or somebody cancels this. Never raises."""
-        self.refused, self.since = None, time.monotonic()
+        self.refused, self.broken, self.since = None, None, time.monotonic()
         waiting = asyncio.create_task(self._wait())
         try:
             engine = await client()
@@ -184,8 +186,11 @@ class Watch:
             if not self.connected:
                 self.refused = error
             self._lose(self._why(error), _loss(error))
-        except Exception as error:  # noqa: BLE001  # a lost link must never take the screen down
+        except OSError as error:
             self._lose(f"{type(error).__name__}: {error}", "engine")
+        except Exception as error:  # noqa: BLE001  # must never take the screen down
+            self.broken = error
+            self._lose(f"what came cannot be shown: {type(error).__name__}: {error}", "refused")
         finally:
             waiting.cancel()
 
