@@ -25,6 +25,9 @@ from workbench.tui.text import plain
 from workbench.tui.undo import Undo
 from workbench.tui.workers import begin
 
+COMMANDS = ("plan", "accept", "reject", "end_canary", "abort_canary")
+"""Actions that somebody may not take: observers, on a recording, while another one drives."""
+
 
 class DecidingScreen(QuestionScreen):
     """Knows which canary is looked at, and commands it; `CanaryScreen` draws.
@@ -70,6 +73,19 @@ class DecidingScreen(QuestionScreen):
         measured = watch.live.view.under_trial is not None or self._under_way is not None
         return not measured or watch.drives or not watch.control_lock.driver
 
+    def _why_no_command(self) -> str:
+        watch = self.opened
+        if watch.lost:
+            return "No engine answers now."
+        if watch.bundle:
+            return "This is a recording: nothing is measured, and nobody changes it."
+        if watch.role == "observer":
+            return "Observers may watch, not change."
+        if self.unmeasurable:
+            return self.unmeasurable
+        driver = watch.control_lock.driver
+        return f"{plain(driver)} drives what is being measured." if driver else ""
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         record = self.here(self.shown)
         under_way, may = self._under_way is not None, self.may_command
@@ -88,6 +104,8 @@ class DecidingScreen(QuestionScreen):
         return conditions.get(action, super().check_action(action, parameters))
 
     def why_not(self, method: str) -> str:
+        if method in COMMANDS and not self.may_command and (why := self._why_no_command()):
+            return why
         if method in ("accept", "reject") and (
             self.asking.busy is not None or self._under_way is not None
         ):
