@@ -39,7 +39,6 @@ PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 UNSUPPORTED, UNCOUNTED = "<not supported>", "<not counted>"
 NOT_HERE = "perf is not installed (Debian: linux-perf)"
 CLOCK = "perf_task_s"
-MILLI = 1e-3
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
