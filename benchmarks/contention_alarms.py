@@ -138,6 +138,14 @@ class Watched:
         while line := await stream.readline():
             with suppress(ValueError):
                 self.looks.append(json.loads(line))
+                self._tell_a_change()
+
+    def _tell_a_change(self) -> None:
+        """An alarm that came or went, as it does."""
+        if self.alarmed != (len(self.looks) > 1 and alarmed(self.looks[-2])):
+            look = self.looks[-1]
+            kinds = ", ".join(kind for kind in ("alarm", "contention") if look[kind])
+            print(f"look {len(self.looks)}: {kinds or 'no alarm any more'}: {look}", flush=True)
 
     @property
     def alarmed(self) -> bool:
