@@ -75,7 +75,7 @@ def test_what_a_run_waits_for_is_told_once_and_then_with_how_far_it_is(
         note = f"has waited {second} s; the host is busy: rustc"
         lines.tick(replace(TICK, phase="waiting", target="", wl=None, note=note))
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "warning: waits for 2 s; the host is busy: rustc"
+    assert told[0] == "warning: has waited 2 s; the host is busy: rustc"
     assert told[1].startswith("waiting, 12 of 80 samples, ")
     assert told[1].endswith("has waited 12 s; the host is busy: rustc")
     assert len(told) == 2

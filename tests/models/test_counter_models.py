@@ -151,7 +151,7 @@ def test_slomo_extrapolates_contention_to_traffic_that_it_was_seen_without() -> 
     asked = np.array([[500.0, 1.0]])
     true = 2.0 * np.sqrt(500.0)
     said = {
-        name: float(taught_by(rows, makers[name], 0).predict(asked)[0])
+        name: float(taught_by(makers[name], rows, 0).predict(asked)[0])
         for name in ("SLOMO, extrapolated", "boosting (SLOMO)")
     }
     assert said["SLOMO, extrapolated"] == pytest.approx(true, rel=0.05)
@@ -164,7 +164,7 @@ def test_slomo_extrapolates_contention_to_traffic_that_it_was_seen_without() -> 
 @pytest.mark.parametrize("rows", [levels(4, 20), contended()], ids=["levels", "contended"])
 def test_the_same_rows_and_seed_give_the_same_model(rows: CounterRows) -> None:
     for make in makers_for(rows).values():
-        first, second = (taught_by(rows, make, 3).predict(rows.x) for _ in "ab")
+        first, second = (taught_by(make, rows, 3).predict(rows.x) for _ in "ab")
         assert np.array_equal(first, second)
         assert np.isfinite(first).all()
 

@@ -339,7 +339,7 @@ def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
         f"{counted(int(same.sum()), 'row')} of {len(table):,} set aside: {kpi} is {largest:g} in "
         "each, the largest to the last digit, which stands there where nothing answered"
     )
-    return table[~same]
+    return np.asarray(table[~same])
 
 
 def _units(spans: list[tuple[str, float]], kpi: str) -> list[str]:

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from workbench.domain.configurations import SamplePoint
+from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
-from workbench.domain.projection import ConfigurationView, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.sample_review import (
     DecideSample,
     ExtendBudget,
