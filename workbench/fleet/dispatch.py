@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import __version__, files
+from workbench import __version__
 from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
@@ -22,11 +22,12 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fetched_bundles import store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
-from workbench.store.bundle import MANIFEST, digest_of, is_bundle
+from workbench.store.bundle import digest_of, is_bundle
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -285,14 +286,25 @@ class Dispatch:
                 result = codec.from_plain(each, ShardResult)
                 waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
                 if waiting is not None and result.key not in self.gathered:
-                    await self._gather(hand, waiting, result)
+                    await self._gather_found(hand, waiting, result)
             hand.asked = True
         except HostLost:
             log.info("host lost while it was asked", host=hand.name)
-        except FleetError as error:
+        except WorkbenchError as error:
             self._unusable(hand.name, str(error))
+        except Exception as error:  # else it would be asked again for ever
+            log.error("a host's answer cannot be used", host=hand.name, exc_info=error)
+            self._unusable(hand.name, f"answers what cannot be used ({type(error).__name__})")
         finally:
             hand.task = None
+
+    async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
+        """What cannot be gathered now stays open: it is asked of the host as any other shard, which
+        has it at once, and where that fails again it has failed there."""
+        try:
+            await self._gather(hand, waiting, result)
+        except (WorkbenchError, OSError) as error:
+            log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
     async def _post(self, hand: Hand) -> None:
         """Tell a worker that was started elsewhere who it is. Raises `FleetError`."""
@@ -350,6 +362,10 @@ class Dispatch:
         except WorkbenchError as error:
             self._failed(hand.name, waiting, str(error))
             hand.waiting = None
+        except Exception as error:  # a shard is measured or has failed, never neither
+            log.error("shard not gathered", host=hand.name, exc_info=error)
+            self._failed(hand.name, waiting, f"{type(error).__name__}: {error}")
+            hand.waiting = None
         finally:
             hand.task = None
 
@@ -373,6 +389,12 @@ class Dispatch:
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
     ) -> None:
         """Have the bundle here, checked, before the shard counts as measured."""
+        if result.key != waiting.order.shard.key:  # which names the folder here
+            raise FleetError(
+                "answers with another shard than it was asked for",
+                where=hand.name,
+                remedy="See that it has this very version of the workbench",
+            )
         bundle = Path(result.place)
         if hand.name not in self._ledger.local:
             bundle = await self._fetched(hand, result)
@@ -399,14 +421,14 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
-        sent: dict[str, bytes] = await self._remote(hand, tasks.send_bundle, result.place)
-        files.make_folder(place)
-        for name in sorted(sent, key=lambda name: name == MANIFEST):  # which makes it a bundle
-            if Path(name).name != name:
-                raise FleetError(f"{hand.name} sent a file called {name!r}")
-            await asyncio.to_thread((place / name).write_bytes, sent[name])
+        sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        await asyncio.to_thread(store_fetched, place, hand.name, sent)
         if not is_bundle(place) or digest_of(place) != result.digest:
-            raise FleetError(f"what {hand.name} sent of {result.session} is not what it measured")
+            raise FleetError(
+                f"what it sent of {result.session} is not what it measured",
+                where=hand.name,
+                remedy="See its disk; it keeps what it measured",
+            )
         return place
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:
