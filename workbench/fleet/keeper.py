@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from workbench import __version__, files
 from workbench.domain import codec
 from workbench.domain.attaching import SshAddress
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import LabGone, WorkbenchError
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import (
     FleetFolder,
@@ -42,6 +42,9 @@ from workbench.log import logger, open_log
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_start_s
 from workbench.probes.remote_shell import CONNECT_S, connect_by_ssh
+
+if TYPE_CHECKING:
+    import asyncssh
 
 AT_ONCE = 8
 """Hosts that are started at the same time."""
@@ -254,24 +257,41 @@ async def _word(out: WorkerOutput) -> tuple[str, str, str]:
 
 @asynccontextmanager
 async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
-    """A worker on another host, which ends when the connection does."""
-    connection = await connect_by_ssh(SshAddress(host.address, host.port, host.user))
-    async with connection:
-        command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
-        process = await connection.create_process(command, encoding=None)
+    """A worker on another host, which ends when the connection does.
 
-        async def write(text: bytes) -> None:
-            process.stdin.write(text)
-            await process.stdin.drain()
+    Raises `LabError`, and `LabGone` where the connection breaks while the body runs.
+    """
+    import asyncssh
 
-        async def ended() -> int:
-            done = await process.wait()
-            if done.returncode is None or done.returncode != 0:
-                last = str(done.stderr or "").strip().splitlines()
-                log.warning("worker ended", host=host.name, stderr=last[-1] if last else "")
-            return -1 if done.returncode is None else int(done.returncode)
+    address = SshAddress(host.address, host.port, host.user)
+    connection = await connect_by_ssh(address)
+    try:
+        async with connection:
+            yield await _worker_at(connection, host)
+    except (asyncssh.Error, ConnectionError) as error:  # of whatever the body reads or writes
+        raise LabGone(
+            f"its SSH connection broke: {str(error) or type(error).__name__}",
+            where=str(address),
+            remedy="See that it runs and is reached by SSH; it is tried again meanwhile",
+        ) from error
 
-        yield Started(process.stdout, write, connection.abort, ended)
+
+async def _worker_at(connection: asyncssh.SSHClientConnection, host: LabHost) -> Started:
+    command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
+    process = await connection.create_process(command, encoding=None)
+
+    async def write(text: bytes) -> None:
+        process.stdin.write(text)
+        await process.stdin.drain()
+
+    async def ended() -> int:
+        done = await process.wait()
+        if done.returncode is None or done.returncode != 0:
+            last = str(done.stderr or "").strip().splitlines()
+            log.warning("worker ended", host=host.name, stderr=last[-1] if last else "")
+        return -1 if done.returncode is None else int(done.returncode)
+
+    return Started(process.stdout, write, connection.abort, ended)
 
 
 async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:
