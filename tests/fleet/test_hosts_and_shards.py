@@ -216,7 +216,20 @@ def test_a_host_that_disagrees_with_itself_is_named() -> None:
 
     assert found is not None
     assert set(found.unsteady) == {"d"}
+    assert "of the other hosts' by" in found.unsteady["d"]
     assert compare_hosts({"a": quiet["a"]}, "p95_ms") is None
+
+
+def test_of_two_hosts_the_one_that_disagrees_with_itself_is_named() -> None:
+    rng = np.random.default_rng(2)
+    quiet, loud = anchors(rng, 1.0, 0.01), anchors(rng, 0.7, 0.6)
+    for own in ({"a": quiet, "b": loud}, {"b": loud, "a": quiet}):
+        found = compare_hosts(own, "p95_ms")
+        assert found is not None
+        assert set(found.unsteady) == {"b"}
+    alike = compare_hosts({"a": quiet, "b": anchors(rng, 0.7, 0.01)}, "p95_ms")
+    assert alike is not None
+    assert alike.unsteady == {}
 
 
 def test_what_is_left_goes_to_whoever_is_done_first() -> None:
