@@ -8,7 +8,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -353,7 +361,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     finally:
         if not was_up:
             await go_down(workspace, fleet.name)
-    outcome, between = await _folded(work, dispatch, began, reports)
+    outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))
     else:
@@ -362,14 +370,14 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     return outcome
 
 
-async def _folded(
-    work: FleetWork, dispatch: Dispatch, began: float, reports: FleetReports | None
+async def folded_session(
+    work: FleetWork, dispatch: Dispatch, began: float, reports: FleetReports | None = None
 ) -> tuple[FleetOutcome, Path]:
     """All shards as one session file, which is not in its place yet."""
     campaign, name = work.loaded.campaign, work.name
     folder = FleetFolder.of(work.workspace, work.fleet.name)
     note = "; ".join(dispatch.missing(work.shards))
-    anchors, pieces = await _pieces(dispatch, work.shards)
+    anchors, pieces = await _pieces(dispatch, work)
     if not pieces:
         raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
     compared = compare_hosts({p.host: p.samples for p in anchors}, campaign.kpi)
@@ -485,17 +493,20 @@ def _planned(
 
 
 async def _pieces(
-    dispatch: Dispatch, shards: Sequence[ShardOrder]
+    dispatch: Dispatch, work: FleetWork
 ) -> tuple[list[ShardSession], list[ShardSession]]:
-    """Anchors by host, in order; and the campaign's own, in its order."""
-    keys = [order.shard.key for order in shards]
+    """Anchors in the order of the hosts file, of which the first host is what the others are
+    compared with; and the campaign's own, in its order."""
     gathered = dispatch.gathered
-    others = sorted(gathered.keys() - set(keys), key=lambda key: gathered[key].result.host)
 
-    async def read(wanted: Sequence[str]) -> list[ShardSession]:
-        return [await asyncio.to_thread(read_piece, gathered[key]) for key in wanted]
+    async def read(orders: Iterable[ShardOrder]) -> list[ShardSession]:
+        keys = (order.shard.key for order in orders)
+        return [
+            await asyncio.to_thread(read_piece, gathered[key]) for key in keys if key in gathered
+        ]
 
-    return await read(others), await read([key for key in keys if key in gathered])
+    own = (work.own[host.name] for host in work.fleet.hosts if host.name in work.own)
+    return await read(own), await read(work.shards)
 
 
 def described(standing: FleetStanding) -> FleetStanding:
