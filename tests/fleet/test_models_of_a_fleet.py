@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import DataError
+from workbench.domain.events import RunFinished
 from workbench.domain.fleets import (
     Fleet,
     FleetRun,
@@ -20,7 +22,7 @@ from workbench.domain.fleets import (
 from workbench.domain.questions import Recommend
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
-from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatch import Dispatch, OpenShard
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_runs import FleetWork, folded_session
@@ -33,6 +35,7 @@ from workbench.models.host_factors import compare_hosts
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
 from workbench.store.catalogue import session_path
+from workbench.store.session_file import open_session
 
 CAMPAIGN = """
 kind: campaign
@@ -127,6 +130,26 @@ async def folded_by_the_hosts_file(
     assert outcome.compared.reference == "other"
     assert {factor.host for factor in outcome.compared.factors} == {"one"}
     assert outcome.note == ""
+
+    # Where anchor points failed the campaign is whole, and it is told what comes of that.
+    order = own["one"]
+    del dispatch.gathered[order.shard.key]
+    dispatch.set_aside[order.shard.key] = OpenShard(order, failures={"one": "tinyproxy ended"})
+    outcome, between = await folded_session(work, dispatch, 1.0)
+    assert outcome.compared is None
+    assert "not measured: anchor points of one, tinyproxy" in outcome.note
+    assert "tinyproxy ended" in outcome.note
+    assert "no anchor points tell how one, other compare" in outcome.note
+    stored = open_session(between, read_only=True)
+    finished = stored.everything()[0][-1].fact
+    stored.shut()
+    assert isinstance(finished, RunFinished)
+    assert (finished.outcome, finished.note) == ("done", outcome.note)
+
+    # A host that measured nothing of the campaign has nothing that would have to be compared.
+    alone = replace(work, shards=orders[:1])
+    del dispatch.set_aside[order.shard.key]
+    assert (await folded_session(alone, dispatch, 1.0))[0].note == ""
 
 
 def test_hosts_are_one_by_their_factor_or_not_at_all(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ from workbench.fleet.security import Secrets, configure, expired, made
 from workbench.fleet.slurm_jobs import cancel_left, must_submit, remove_certificates
 from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
+from workbench.models.host_terms import terms_of
 from workbench.paths import Workspace
 from workbench.sampling.shards import LEARN_ACROSS, anchor, split
 from workbench.store.catalogue import check_name, fresh_name, session_path
@@ -80,7 +81,7 @@ class FleetOutcome:
     session: str
     compared: HostsCompared | None
     note: str
-    """What is missing, as a sentence; empty where nothing is."""
+    """What is missing, anchor points that models need included; empty where nothing is."""
     wall_s: float
     lab_s: dict[str, float]
     """By host, anchor points included."""
@@ -376,19 +377,21 @@ async def folded_session(
     """All shards as one session file, which is not in its place yet."""
     campaign, name = work.loaded.campaign, work.name
     folder = FleetFolder.of(work.workspace, work.fleet.name)
-    note = "; ".join(dispatch.missing(work.shards))
+    missing = dispatch.missing(work.shards)
     anchors, pieces = await _pieces(dispatch, work)
     if not pieces:
-        raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
+        why = "; ".join(missing)
+        raise FleetError(f"nothing was measured: {why}", where=name, remedy=f"See {folder.log}")
     compared = compare_hosts({p.host: p.samples for p in anchors}, campaign.kpi)
     if compared is not None:
         compared = on_reference(compared, _breakpoints(pieces))
+    note = _note(work, dispatch, pieces, compared)
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
     lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
     frame = FoldedAs(
         campaign, work.loaded.descriptors, lab,
-        work.asked.seed, began, note and f"not measured: {note}", told,
+        work.asked.seed, began, note, not missing, told,
     )  # fmt: skip
     between = folder.run(name) / session_path(work.workspace, name).name
     await fold(pieces, frame, compared, between)
@@ -406,6 +409,29 @@ async def folded_session(
         anchor_samples=sum(piece.finished.samples for piece in anchors),
     )
     return outcome, between
+
+
+def _note(
+    work: FleetWork,
+    dispatch: Dispatch,
+    pieces: Sequence[ShardSession],
+    compared: HostsCompared | None,
+) -> str:
+    """What is missing of a campaign, and of what models need of it; empty where nothing is."""
+    hosts = {piece.host for piece in pieces if piece.samples}
+    missing = dispatch.missing(work.shards)
+    for host, order in work.own.items():
+        # A host that was never there, and measured nothing, needs no anchor points.
+        if order.shard.key in dispatch.set_aside or (len(hosts) > 1 and host in hosts):
+            missing += [f"anchor points of {host}, {why}" for why in dispatch.missing([order])]
+    said = [f"not measured: {'; '.join(missing)}"] if missing else []
+    alone = sorted(hosts - terms_of(compared, work.loaded.campaign.kpi).keys())
+    if len(hosts) > 1 and alone:
+        said.append(
+            f"no anchor points tell how {', '.join(alone)} compare, so that no model learns from "
+            "this session"
+        )
+    return "; ".join(said)
 
 
 def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:
