@@ -206,7 +206,8 @@ async def go_down(workspace: Workspace, name: str) -> bool:
         folder.clear()
         await _end_strays(folder)
         return False
-    os.kill(standing.pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it may have ended since
+        os.kill(standing.pid, signal.SIGTERM)
     deadline = time.monotonic() + 2 * GRACE_S
     while is_keeper(standing.pid):
         if time.monotonic() > deadline:
