@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
 from workbench.domain.errors import DataError
 from workbench.domain.events import RunFinished
 from workbench.domain.fleets import (
@@ -18,10 +19,12 @@ from workbench.domain.fleets import (
     LabHost,
     Shard,
     ShardOrder,
+    ShardResult,
 )
 from workbench.domain.questions import Recommend
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
+from workbench.fleet import tasks
 from workbench.fleet.dispatch import Dispatch, OpenShard
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_looks import FleetLooks
@@ -106,6 +109,7 @@ async def the_way(engine: Engine) -> None:
     with pytest.raises(DataError, match="no anchor points tell how one, other compare"):
         await client.ask(Recommend("bare", ("p95<=400ms @ rate=60/s",)))
     await folded_by_the_hosts_file(engine, anchors, pieces)
+    await asked_beside_a_damaged_session(engine, pieces)
 
 
 async def folded_by_the_hosts_file(
@@ -150,6 +154,22 @@ async def folded_by_the_hosts_file(
     alone = replace(work, shards=orders[:1])
     del dispatch.set_aside[order.shard.key]
     assert (await folded_session(alone, dispatch, 1.0))[0].note == ""
+
+
+async def asked_beside_a_damaged_session(engine: Engine, pieces: list[ShardSession]) -> None:
+    """What a host has finished it tells, whatever another of its sessions is like."""
+    session_path(engine.workspace, "s.damaged").write_bytes(b"no session" * 1000)
+    wanted = {"s.damaged": "damaged", "s.none": "none"}
+    wanted |= {piece.gathered.order.session: piece.gathered.result.key for piece in pieces}
+    tasks.be(HostEngine(engine, HOSTS[0]))
+    try:
+        answer = codec.loads(await tasks.find_shards(codec.dumps(wanted)))
+    finally:
+        tasks.be(None)
+    found = [codec.from_plain(each, ShardResult) for each in answer]
+    assert [(one.key, one.digest) for one in found] == [
+        (piece.gathered.result.key, piece.gathered.result.digest) for piece in pieces
+    ]
 
 
 def test_hosts_are_one_by_their_factor_or_not_at_all(tmp_path: Path) -> None:
