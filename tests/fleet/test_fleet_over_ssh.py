@@ -24,7 +24,7 @@ from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 from workbench import __version__
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
-from workbench.fleet.keeper import Keeper
+from workbench.fleet.keeper import LONGEST_LINE, Keeper, WorkerEnd, last_line
 from workbench.fleet.security import Secrets
 
 LONGEST_S = 60.0
@@ -154,3 +154,36 @@ async def test_a_host_whose_connection_breaks_is_started_again(
         lost = await until(lambda host: host.state == "lost")
         assert "its SSH connection broke" in lost.note
         await until(lambda host: (host.state, host.starts) == ("up", 2))
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [
+        ("echo 'no such module' >&2; exit 3", "ended with exit code 3: no such module"),
+        ("kill -9 $$", "was killed by signal 9"),
+        (f"echo up {__version__}; echo gone >&2; exit 4", "ended with exit code 4: gone"),
+    ],
+)
+async def test_how_a_worker_ended_is_told(
+    worker: str, said: str, workbench: Workbench, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", workbench.variables["HOME"])
+    async with kept(workbench, sshd, worker) as until:
+        assert (await until(lambda host: host.state == "lost")).note.startswith(said)
+
+
+async def test_the_last_line_of_an_error_is_bounded_and_harmless() -> None:
+    async def told(*pieces: bytes) -> str:
+        left = list(pieces)
+
+        async def read(_: int) -> bytes:
+            return left.pop(0) if left else b""
+
+        return await last_line(read)
+
+    assert await told(b"one\ntwo", b" words\n\n") == "two words"
+    assert await told(b"a\x1b[2Jb\xff") == "a·[2Jb\ufffd"
+    assert await told(*[b"x" * 10_000] * 5) == "x" * LONGEST_LINE
+    assert await told() == ""
+    assert str(WorkerEnd(None)) == "ended, its host did not say how"
