@@ -39,6 +39,8 @@ ABSENT_S = 120.0
 """How long a fleet may be without any host."""
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside."""
+MOST_NAMED = 3
+"""Configurations that are named of a shard."""
 STOPPING_S = 30.0
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
@@ -67,8 +69,16 @@ class OpenShard:
     def __str__(self) -> str:
         """What is missing of it, and why."""
         shard = self.order.shard
-        why = next(iter(self.failures.values()), "no host tried")
+        why = next(iter(self.failures.values()), "no host has begun it")
         return f"{shard.target} {', '.join(shard.configurations)}: {why}"
+
+    @property
+    def named(self) -> str:
+        """Its target and the first of its configurations."""
+        shard = self.order.shard
+        more = len(shard.configurations) - MOST_NAMED
+        first = ", ".join(shard.configurations[:MOST_NAMED])
+        return f"{shard.target} {first}" + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass
@@ -217,9 +227,11 @@ class Dispatch:
                 del self._hands[name]
                 if hand.task is not None:
                     hand.task.cancel()
+                waits = ""
                 if hand.waiting is not None:
+                    waits = f"; {hand.waiting.named} waits {RETURN_S:g} s for it"
                     self._wait_for(hand, hand.waiting)
-                self._tell(f"{name} is gone; its shard waits {RETURN_S:g} s for it")
+                self._tell(f"{name} is gone{waits}")
         for name, address in present.items():
             if name not in self._hands:
                 self._hands[name] = Hand(name, address)
@@ -380,10 +392,10 @@ class Dispatch:
             del self._own[host]
         elif len(waiting.failures) < min(TRIES, len(self._hands)):
             self._waiting.append(waiting)
-            self._tell(f"{waiting.order.shard.key} failed on {host}, another host tries: {why}")
+            self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
             return
         self.set_aside[waiting.order.shard.key] = waiting
-        self._tell(f"{waiting.order.shard.key} is set aside: {why}")
+        self._tell(f"{waiting.named} is set aside: {why}")
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0

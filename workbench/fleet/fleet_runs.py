@@ -172,7 +172,8 @@ async def _start_keeper(
         if process.returncode is not None or time.monotonic() > deadline:
             text = (folder.root / "keeper.err").read_text(errors="replace").strip().splitlines()
             raise FleetError(
-                "its keeper did not start" + (f": {text[-1]}" if text else ""),
+                "the process that keeps its hosts up did not start"
+                + (f": {text[-1]}" if text else ""),
                 where=fleet.name,
                 remedy=f"See {folder.log}",
             )
