@@ -113,6 +113,8 @@ class Dispatch:
     share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
+    unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
+        thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
     set_aside : shards that failed on every host that tried, with the failures by host.
     """
@@ -134,9 +136,11 @@ class Dispatch:
         self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
+        self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
+        self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
 
@@ -180,7 +184,7 @@ class Dispatch:
         """Until nothing is left. Raises `FleetError` where no host is there any more."""
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = loop.time()
+        seen_at = able_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
@@ -194,11 +198,14 @@ class Dispatch:
                         "same command goes on",
                     )
                 self._hear_held()
+                await self._judge()
+                if self._hands.keys() - self._unfit.keys():
+                    able_at = loop.time()
                 for hand in self._hands.values():
                     idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
                     if hand.task is None and idle:
                         self._employ(hand, loop.time())
-                self._give_up()
+                self._give_up(loop.time() - able_at)
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
@@ -245,9 +252,25 @@ class Dispatch:
             self._tell(f"{name} is free again")
         self.told_held = held
 
-    def _give_up(self) -> None:
-        """Set aside what failed on every host that is there, once nobody measures any more."""
+    async def _judge(self) -> None:
+        """Take hosts out of service that disagree with themselves; what they measured stays."""
+        if len(self.gathered) == self._judged:
+            return
+        self._judged = len(self.gathered)
+        found = await asyncio.to_thread(self.unsteady, dict(self.gathered))
+        for host, why in found.items():
+            if host in self.hosts and host not in self._unfit:
+                self._unusable(host, f"disagrees with itself: {why}")
+
+    def _give_up(self, unable_s: float) -> None:
+        """Set aside what failed on every host that is there, once nobody measures any more.
+
+        Where none of them may be given anything for that long, others may still come back.
+        """
         if not self._hands or any(hand.task is not None for hand in self._hands.values()):
+            return
+        away = self.hosts.keys() - self._hands.keys() - self._unfit.keys()
+        if away and self._hands.keys() <= self._unfit.keys() and unable_s < RETURN_S:
             return
         for waiting in list(self._waiting):
             if self._hands.keys() <= (waiting.failures.keys() | self._unfit.keys()):

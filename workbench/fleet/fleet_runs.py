@@ -34,6 +34,7 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
+from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_reports import Connect, FleetReports
@@ -347,11 +348,14 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         if host.kind == "simulated"
     }
 
+    judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
+
     def made_of(client: Client) -> Dispatch:
         dispatch = Dispatch(client, work.shards, work.own, Ledger(folder.run(name), local), tell)
         dispatch.hosts = {host.name: host for host in fleet.hosts}
         dispatch.share = work.asked.share
         dispatch.held = lambda: leases.refused(name, hosts)
+        dispatch.unsteady = judge.unsteady
         work.looks.dispatch = dispatch
         return dispatch
 
