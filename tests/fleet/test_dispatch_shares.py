@@ -12,7 +12,7 @@ import pytest
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
-from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.domain.fleets import LabHost, Shard, ShardOrder, ShardResult
 from workbench.engine.sessions.clock import now
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.ledger import Ledger
@@ -62,12 +62,14 @@ class FakeClient:
         return codec.dumps(codec.to_plain(failed))
 
 
-def dispatched(tmp_path: Path, client: FakeClient, share: int | None, kind: Any) -> Dispatch:
+def dispatched(
+    tmp_path: Path, client: FakeClient, share: int | None, kind: Any, said: list[str] | None = None
+) -> Dispatch:
     campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
     shards = split(campaign, 4, run="r", lab="sim", seed=1)
     orders = [ShardOrder("r", shard, (), "sim") for shard in shards]
-    said: list[str] = []
-    dispatch = Dispatch(client, orders, {}, Ledger(tmp_path / "kept", {}), said.append)  # type: ignore[arg-type]
+    tell = (said if said is not None else []).append
+    dispatch = Dispatch(client, orders, {}, Ledger(tmp_path / "kept", {}), tell)  # type: ignore[arg-type]
     dispatch.hosts = {name: LabHost(name, kind) for name in HOSTS}
     dispatch.share = share
     asyncio.run(dispatch.run())
@@ -92,3 +94,81 @@ def test_workers_of_another_version_are_given_nothing(tmp_path: Path) -> None:
     assert not client.measured
     (why, *_) = {why for shard in dispatch.set_aside.values() for why in shard.failures.values()}
     assert "has workbench 0.0.1, this is" in why
+
+
+def test_what_fails_is_told_by_target_and_configurations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    said: list[str] = []
+    dispatch = dispatched(tmp_path, FakeClient(""), None, "simulated", said)
+    for key, shard in dispatch.set_aside.items():
+        assert shard.named.startswith(shard.order.shard.target)
+        told = [line for line in said if line.startswith(shard.named)]
+        assert any("another host tries: is broken" in line for line in told)
+        assert any("is set aside: is broken" in line for line in told)
+        assert not any(key in line for line in said)
+
+
+def first_shard(tmp_path: Path) -> Shard:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    return split(campaign, 1, run="r", lab="sim", seed=1)[0]
+
+
+class OneLeaves(FakeClient):
+    """beta is there at the first looks alone."""
+
+    looks = 0
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        self.looks += 1
+        if self.looks > 3:
+            del found["workers"]["tls://beta"]
+        return found
+
+
+def test_a_host_that_measures_nothing_is_gone_and_nothing_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    said: list[str] = []
+    order = ShardOrder("r", first_shard(tmp_path), (), "sim")
+    client: Any = OneLeaves("")
+    dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), said.append)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("alpha", "beta")}
+    dispatch.held = lambda: {"beta": "held by ann"}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert "beta is gone" in said
+    assert list(dispatch.set_aside) == [order.shard.key]
+
+
+class OneComes(FakeClient):
+    """alpha answers what nobody can read; beta comes after some looks."""
+
+    looks = 0
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        self.looks += 1
+        if self.looks < 6:
+            del found["workers"]["tls://beta"]
+        return found
+
+    async def _answer(self, work: str, argument: bytes, address: str) -> Any:
+        if (work, address) == ("find_shards", "tls://alpha"):
+            return b"7"
+        return await super()._answer(work, argument, address)
+
+
+def test_a_host_that_may_come_is_waited_for_where_no_other_can_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    order = ShardOrder("r", first_shard(tmp_path), (), "sim")
+    client: Any = OneComes("")
+    dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), lambda _: None)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("alpha", "beta")}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert client.measured == ["tls://beta"]
+    assert dispatch.set_aside[order.shard.key].failures["beta"] == "is broken"

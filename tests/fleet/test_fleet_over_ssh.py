@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from driving import Workbench
 from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 
+from workbench import __version__
+from workbench.domain.fleets import Fleet, LabHost
+from workbench.fleet.fleet_standing import FleetFolder, HostStanding
+from workbench.fleet.keeper import LONGEST_LINE, Keeper, WorkerEnd, last_line
+from workbench.fleet.security import Secrets
+
+LONGEST_S = 60.0
+
+
+@dataclass(frozen=True)
+class Sshd:
+    """One that is there, and the process that listens."""
+
+    port: int
+    pid: int
+
+    def hang_up(self) -> None:
+        """End all connections as a crash does, without a word; it listens on."""
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError, ProcessLookupError):
+                name, _, rest = path.read_text().rpartition(")")
+                if int(rest.split()[1]) == self.pid and "(sshd" in name:
+                    os.kill(int(path.parent.name), signal.SIGKILL)
+
 
 @pytest.fixture
-def port(workbench: Workbench) -> Iterator[int]:
-    """Of an sshd that knows one key, which lies in the home folder of the command."""
+def sshd(workbench: Workbench) -> Iterator[Sshd]:
+    """It knows one key, which lies in the home folder of the command."""
     folder = workbench.runtime / "ssh"
     home = folder / "home"
     (home / ".ssh").mkdir(parents=True)
@@ -46,17 +75,17 @@ def port(workbench: Workbench) -> Iterator[int]:
                     break
             time.sleep(0.02)
         workbench.variables["HOME"] = str(home)
-        yield port
+        yield Sshd(port, process.pid)
         process.terminate()
 
 
 @pytest.mark.needs("sshd", "ssh-keygen")
 def test_a_host_over_ssh_measures_and_sends_what_it_measured(
-    workbench: Workbench, port: int
+    workbench: Workbench, sshd: Sshd
 ) -> None:
     there = workbench.runtime / "there"
     host = {
-        "address": "127.0.0.1", "port": port, "user": getpass.getuser(), "lab": "sim",
+        "address": "127.0.0.1", "port": sshd.port, "user": getpass.getuser(), "lab": "sim",
         "python": sys.executable, "folder": str(there),
     }  # fmt: skip
     (workbench.root / "hosts.yaml").write_text(
@@ -82,3 +111,79 @@ def test_a_host_over_ssh_measures_and_sends_what_it_measured(
         time.sleep(0.05)
     assert not lives(worker)
     assert not lives(known["pid"])
+
+
+@asynccontextmanager
+async def kept(
+    workbench: Workbench, sshd: Sshd, worker: str
+) -> AsyncIterator[Callable[[Callable[[HostStanding], bool]], Awaitable[HostStanding]]]:
+    """A host whose worker is this script, kept up while the body runs: waits until it stands so."""
+    program = workbench.runtime / "worker"
+    program.write_text(f"#!/bin/sh\nread -r posting\n{worker}\n")
+    program.chmod(0o755)
+    host = LabHost(
+        "lab-a", "ssh", address="127.0.0.1", port=sshd.port, user=getpass.getuser(),
+        python=str(program),
+    )  # fmt: skip
+    fleet, folder = Fleet("hosts", (host,)), FleetFolder(workbench.runtime / "fleet")
+    keeper = Keeper(fleet, folder, Secrets("", ""), "tls://127.0.0.1:1", lambda: {host.name})
+    keeping = asyncio.create_task(keeper.keep(host))
+
+    async def until(so: Callable[[HostStanding], bool]) -> HostStanding:
+        async with asyncio.timeout(LONGEST_S):
+            while not so(keeper.standing.hosts[0]):
+                assert not keeping.done(), "nobody keeps it any more"
+                await asyncio.sleep(0.02)
+        return keeper.standing.hosts[0]
+
+    try:
+        yield until
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+async def test_a_host_whose_connection_breaks_is_started_again(
+    workbench: Workbench, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", workbench.variables["HOME"])
+    async with kept(workbench, sshd, f"echo up {__version__}; exec cat > /dev/null") as until:
+        await until(lambda host: (host.state, host.starts) == ("up", 1))
+        sshd.hang_up()
+        lost = await until(lambda host: host.state == "lost")
+        assert "its SSH connection broke" in lost.note
+        await until(lambda host: (host.state, host.starts) == ("up", 2))
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [
+        ("echo 'no such module' >&2; exit 3", "ended with exit code 3: no such module"),
+        ("kill -9 $$", "was killed by signal 9"),
+        (f"echo up {__version__}; echo gone >&2; exit 4", "ended with exit code 4: gone"),
+    ],
+)
+async def test_how_a_worker_ended_is_told(
+    worker: str, said: str, workbench: Workbench, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", workbench.variables["HOME"])
+    async with kept(workbench, sshd, worker) as until:
+        assert (await until(lambda host: host.state == "lost")).note.startswith(said)
+
+
+async def test_the_last_line_of_an_error_is_bounded_and_harmless() -> None:
+    async def told(*pieces: bytes) -> str:
+        left = list(pieces)
+
+        async def read(_: int) -> bytes:
+            return left.pop(0) if left else b""
+
+        return await last_line(read)
+
+    assert await told(b"one\ntwo", b" words\n\n") == "two words"
+    assert await told(b"a\x1b[2Jb\xff") == "a·[2Jb\ufffd"
+    assert await told(*[b"x" * 10_000] * 5) == "x" * LONGEST_LINE
+    assert await told() == ""
+    assert str(WorkerEnd(None)) == "ended, its host did not say how"

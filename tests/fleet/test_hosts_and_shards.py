@@ -85,6 +85,29 @@ def test_mistakes_are_located(tmp_path: Path, text: str, line: int, field: str, 
     assert lint(path, workspace=Workspace(tmp_path)) == caught.value.mistakes
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "field"),
+    [
+        ("hosts: {a: {kind: slurm, python: LONG}}\nlisten: 192.0.2.1", 2, "hosts.a.python"),
+        ("hosts: {a: {kind: slurm, folder: LONG}}\nlisten: 192.0.2.1", 2, "hosts.a.folder"),
+        (
+            "hosts: {a: {kind: simulated}}\n"
+            "certificates: {authority: a, certificate: LONG, key: k}",
+            3, "certificates.certificate",
+        ),
+    ],
+)  # fmt: skip
+def test_no_path_of_a_hosts_file_is_endless(
+    tmp_path: Path, text: str, line: int, field: str
+) -> None:
+    path = hosts_file(tmp_path, f"kind: hosts\n{text}\n".replace("LONG", "x" * 4097))
+    with pytest.raises(DescriptorError) as caught:
+        load_fleet(path, workspace=Workspace(tmp_path))
+    (mistake,) = caught.value.mistakes
+    assert (mistake.line, mistake.field) == (line, field)
+    assert mistake.message == "is too long, at most 4096 characters are allowed"
+
+
 def test_shards_hold_every_configuration_once_and_have_the_same_key_everywhere(
     tmp_path: Path,
 ) -> None:
@@ -216,7 +239,20 @@ def test_a_host_that_disagrees_with_itself_is_named() -> None:
 
     assert found is not None
     assert set(found.unsteady) == {"d"}
+    assert "of the other hosts' by" in found.unsteady["d"]
     assert compare_hosts({"a": quiet["a"]}, "p95_ms") is None
+
+
+def test_of_two_hosts_the_one_that_disagrees_with_itself_is_named() -> None:
+    rng = np.random.default_rng(2)
+    quiet, loud = anchors(rng, 1.0, 0.01), anchors(rng, 0.7, 0.6)
+    for own in ({"a": quiet, "b": loud}, {"b": loud, "a": quiet}):
+        found = compare_hosts(own, "p95_ms")
+        assert found is not None
+        assert set(found.unsteady) == {"b"}
+    alike = compare_hosts({"a": quiet, "b": anchors(rng, 0.7, 0.01)}, "p95_ms")
+    assert alike is not None
+    assert alike.unsteady == {}
 
 
 def test_what_is_left_goes_to_whoever_is_done_first() -> None:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
 from workbench.domain.errors import DataError
-from workbench.domain.fleets import HostsCompared, LabHost, Shard, ShardOrder
+from workbench.domain.events import RunFinished
+from workbench.domain.fleets import (
+    Fleet,
+    FleetRun,
+    HostsCompared,
+    LabHost,
+    Shard,
+    ShardOrder,
+    ShardResult,
+)
 from workbench.domain.questions import Recommend
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
+from workbench.fleet import tasks
+from workbench.fleet.dispatch import Dispatch, OpenShard
 from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fleet_looks import FleetLooks
+from workbench.fleet.fleet_runs import FleetWork, folded_session
+from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.folding import FoldedAs, ShardSession, fold, put_in_place, read_piece
 from workbench.fleet.host_engine import HostEngine
+from workbench.fleet.ledger import Ledger
 from workbench.link.local import LocalClient
 from workbench.models.host_factors import compare_hosts
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
 from workbench.store.catalogue import session_path
+from workbench.store.session_file import open_session
 
 CAMPAIGN = """
 kind: campaign
@@ -63,18 +81,16 @@ async def the_way(engine: Engine) -> None:
     path.write_text(CAMPAIGN)
     campaign = load_campaign(str(path), workspace=engine.workspace).campaign
     anchors = {
-        host.name: (
-            await measured(
-                engine, host, anchor(campaign, host=host.name, run="s", lab="sim", seed=1)
-            )
-        ).samples
+        host.name: await measured(
+            engine, host, anchor(campaign, host=host.name, run="s", lab="sim", seed=1)
+        )
         for host in HOSTS
     }
     shards = split(campaign, 2, run="s", lab="sim", seed=1, size=1)
     pieces = [
         await measured(engine, host, shard) for host, shard in zip(HOSTS, shards, strict=True)
     ]
-    compared = compare_hosts(anchors, campaign.kpi)
+    compared = compare_hosts({host: piece.samples for host, piece in anchors.items()}, campaign.kpi)
     assert compared is not None
     await put(engine, "folded", pieces, compared)
     await put(engine, "bare", pieces, None)
@@ -92,6 +108,68 @@ async def the_way(engine: Engine) -> None:
     assert "figures hold on one: those of other are by the factor between hosts" in answer.notes
     with pytest.raises(DataError, match="no anchor points tell how one, other compare"):
         await client.ask(Recommend("bare", ("p95<=400ms @ rate=60/s",)))
+    await folded_by_the_hosts_file(engine, anchors, pieces)
+    await asked_beside_a_damaged_session(engine, pieces)
+
+
+async def folded_by_the_hosts_file(
+    engine: Engine, anchors: dict[str, ShardSession], pieces: list[ShardSession]
+) -> None:
+    """The first host of the file is what the others are compared with, whatever it is called."""
+    fleet = Fleet("hosts", tuple(reversed(HOSTS)))
+    folder = FleetFolder.of(engine.workspace, fleet.name)
+    loaded = load_campaign(str(engine.workspace.root / "c.yaml"), workspace=engine.workspace)
+    orders = tuple(piece.gathered.order for piece in pieces)
+    own = {host: piece.gathered.order for host, piece in anchors.items()}
+    looks = FleetLooks(fleet, folder, own, len(orders) + len(own))
+    work = FleetWork(
+        loaded, FleetRun("c.yaml"), fleet, engine.workspace, "s", orders, own, looks
+    )  # fmt: skip
+    dispatch = Dispatch(None, orders, own, Ledger(folder.run("s"), {}), print)  # type: ignore[arg-type]
+    dispatch.gathered = {
+        piece.gathered.result.key: piece.gathered for piece in (*pieces, *anchors.values())
+    }
+    outcome, _ = await folded_session(work, dispatch, 1.0)
+    assert outcome.compared is not None
+    assert outcome.compared.reference == "other"
+    assert {factor.host for factor in outcome.compared.factors} == {"one"}
+    assert outcome.note == ""
+
+    # Where anchor points failed the campaign is whole, and it is told what comes of that.
+    order = own["one"]
+    del dispatch.gathered[order.shard.key]
+    dispatch.set_aside[order.shard.key] = OpenShard(order, failures={"one": "tinyproxy ended"})
+    outcome, between = await folded_session(work, dispatch, 1.0)
+    assert outcome.compared is None
+    assert "not measured: anchor points of one, tinyproxy" in outcome.note
+    assert "tinyproxy ended" in outcome.note
+    assert "no anchor points tell how one, other compare" in outcome.note
+    stored = open_session(between, read_only=True)
+    finished = stored.everything()[0][-1].fact
+    stored.shut()
+    assert isinstance(finished, RunFinished)
+    assert (finished.outcome, finished.note) == ("done", outcome.note)
+
+    # A host that measured nothing of the campaign has nothing that would have to be compared.
+    alone = replace(work, shards=orders[:1])
+    del dispatch.set_aside[order.shard.key]
+    assert (await folded_session(alone, dispatch, 1.0))[0].note == ""
+
+
+async def asked_beside_a_damaged_session(engine: Engine, pieces: list[ShardSession]) -> None:
+    """What a host has finished it tells, whatever another of its sessions is like."""
+    session_path(engine.workspace, "s.damaged").write_bytes(b"no session" * 1000)
+    wanted = {"s.damaged": "damaged", "s.none": "none"}
+    wanted |= {piece.gathered.order.session: piece.gathered.result.key for piece in pieces}
+    tasks.be(HostEngine(engine, HOSTS[0]))
+    try:
+        answer = codec.loads(await tasks.find_shards(codec.dumps(wanted)))
+    finally:
+        tasks.be(None)
+    found = [codec.from_plain(each, ShardResult) for each in answer]
+    assert [(one.key, one.digest) for one in found] == [
+        (piece.gathered.result.key, piece.gathered.result.digest) for piece in pieces
+    ]
 
 
 def test_hosts_are_one_by_their_factor_or_not_at_all(tmp_path: Path) -> None:

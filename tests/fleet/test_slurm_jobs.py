@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,10 @@ from test_fleet_whole_way import CAMPAIGN, SAMPLES, standing
 
 from workbench.descriptors.lab_hosts import load_fleet
 from workbench.domain.errors import DescriptorError
-from workbench.domain.fleets import SlurmRequest
+from workbench.domain.fleets import LabHost, SlurmRequest
+from workbench.fleet.fleet_standing import FleetError, FleetFolder
+from workbench.fleet.security import Secrets
+from workbench.fleet.slurm_jobs import submitted
 from workbench.paths import Workspace
 
 LONGEST_S = 60.0
@@ -126,7 +130,8 @@ def test_jobs_of_slurm_measure_and_end_with_the_fleet(workbench: Workbench, slur
     assert re.search(r"node-\d +up +1 +job \d of Slurm", up.stdout), up.stdout + up.stderr
     jobs = workbench.root / ".workbench/fleet/hosts/jobs"
     assert {path.stem for path in jobs.glob("*.job")} == {"node-1", "node-2"}
-    assert "workbench-node-1" in asked(slurm, "squeue", "--noheader", "--format=%j")
+    queued = asked(slurm, "squeue", "--noheader", "--format=%j")
+    assert re.search(r"^workbench-hosts-node-1-[0-9a-f]{8}$", queued, re.M), queued
 
     workbench.run(*"run ./small.yaml --fleet hosts.yaml --session s --seed 7".split())
     assert len(workbench.samples("s")) == SAMPLES
@@ -150,6 +155,37 @@ def test_jobs_of_slurm_measure_and_end_with_the_fleet(workbench: Workbench, slur
     assert not left
     assert not (jobs.parent / "tls").exists()
     assert not standing(workbench)["hosts"]
+
+
+@pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="needs dask-jobqueue")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+async def test_what_slurm_did_not_take_is_cancelled_and_nobody_else_s_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By programs in place of Slurm's: `sbatch` refuses, what `scancel` is told is kept."""
+    told = tmp_path / "told"
+    for name, does in {
+        "sbatch": "echo 'sbatch: error: no such queue' >&2; exit 1",
+        "scancel": f'echo "$@" >> {told}',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    host = LabHost("node-1", "slurm", job=SlurmRequest())
+    for fleet in ("mine", "another, of mine", "mine"):
+        folder = FleetFolder.of(Workspace(tmp_path), fleet)
+        with pytest.raises(FleetError, match="no such queue"):
+            async with submitted(host, "tls://192.0.2.1:1", folder, Secrets("", "")):
+                pass
+    cancelled = [line.split() for line in told.read_text().splitlines()]
+    names = [name.removeprefix("--name=") for _, name in cancelled]
+    assert {me for me, _ in cancelled} == {"--me"}
+    assert len(set(names)) == 3
+    assert [name[:-8] for name in names] == [
+        "workbench-mine-node-1-",
+        "workbench-another--of-mine-node-1-",
+        "workbench-mine-node-1-",
+    ]
 
 
 def workers_in(folder: Path) -> list[str]:

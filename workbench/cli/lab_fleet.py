@@ -350,5 +350,5 @@ def _tell(outcome: FleetOutcome) -> None:
         f"{duration(most)}"
     )
     if outcome.note:
-        put(f"not measured: {outcome.note}")
+        put(outcome.note)
     put(f"See it with `workbench show {outcome.session}`")

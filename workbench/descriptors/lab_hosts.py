@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.descriptors.fields import InstanceName, NonEmptyText, Port, Summary
+from workbench.descriptors.fields import InstanceName, Port, Summary
 from workbench.descriptors.library import library_for
 from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
 from workbench.descriptors.units import shown
@@ -19,6 +19,7 @@ from workbench.paths import Workspace
 MOST_HOSTS = 1000
 DAY_S = 86400.0
 Factor = Annotated[float, Field(gt=0, le=100)]
+PathText = Annotated[str, Field(min_length=1, max_length=4096)]  # as long as Linux takes a path
 OWN_KEYS: Mapping[HostKind, frozenset[str]] = {
     "simulated": frozenset({"speed", "noise", "clock"}),
     "ssh": frozenset({"address", "port", "user", "python", "folder"}),
@@ -68,8 +69,8 @@ class HostText(Described):
     )
     port: Port | None = None
     user: Annotated[str, Field(max_length=64)] = ""
-    python: NonEmptyText = Field(default="python3", description="That has this workbench")
-    folder: NonEmptyText = Field(default="workbench-fleet", description="Its workspace there")
+    python: PathText = Field(default="python3", description="That has this workbench")
+    folder: PathText = Field(default="workbench-fleet", description="Its workspace there")
     job: SlurmText | None = Field(default=None, description="Of a host of kind slurm")
 
     def mistakes(self) -> Iterator[Located]:
@@ -102,9 +103,9 @@ class HostText(Described):
 class CertificatesText(Described):
     """Files in PEM that a scheduler that exists, and the workers at it, know one another by."""
 
-    authority: NonEmptyText = Field(description="Certificate of who signed the scheduler's")
-    certificate: NonEmptyText = Field(description="By which this host and its workers are known")
-    key: NonEmptyText
+    authority: PathText = Field(description="Certificate of who signed the scheduler's")
+    certificate: PathText = Field(description="By which this host and its workers are known")
+    key: PathText
 
 
 class HostsText(Descriptor):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
@@ -324,10 +325,17 @@ def told(fact: ShardFolded | HostsCompared) -> str:
             f"{fact.target}, {counted(len(fact.configurations), 'configuration')}: measured by "
             f"{fact.host} in {duration(fact.lab_s)} of lab time, {counted(fact.samples, 'sample')}"
         )
-    said = [
-        f"{each.host} {each.figure} x{each.value:.3f} ({each.low:.3f} to {each.high:.3f})"
-        + (f", which {each.note}" if each.note else "")
-        for each in fact.factors
-    ]
+    said = [_compared(each) for each in fact.factors]
     said += [f"{host} disagrees with itself: {why}" for host, why in fact.unsteady.items()]
-    return f"hosts over {fact.reference}: " + ("; ".join(said) or "nothing to compare")
+    return f"hosts compared with {fact.reference}: " + ("; ".join(said) or "nothing to compare")
+
+
+def _compared(factor: HostFactor) -> str:
+    """What a figure of a host is beside the same of the reference, as a sentence."""
+    kpi = kpis.of(factor.figure)
+    how = "long" if kpi.kind == "response_time" else "high"
+    said = (
+        f"{kpi.short} of {factor.host} is {factor.value:.3f} times as {how} "
+        f"({factor.low:.3f} to {factor.high:.3f})"
+    )
+    return said + (f", which {factor.note}" if factor.note else "")

@@ -58,7 +58,7 @@ def about(view: SessionView) -> Iterator[str]:
         hosts = sorted({shard.host for shard in view.shards})
         yield f"Measured by {counted(len(hosts), 'host')}: {', '.join(hosts)}"
     if view.hosts_compared is not None:
-        yield f"As compared: {told(view.hosts_compared)}"
+        yield told(view.hosts_compared).replace("hosts", "Hosts", 1)
     yield f"Lab time {view.lab_s / 60:.1f} min so far"
 
 

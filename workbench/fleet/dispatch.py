@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import __version__, files
+from workbench import __version__
 from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
@@ -22,11 +22,12 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fetched_bundles import store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
-from workbench.store.bundle import MANIFEST, digest_of, is_bundle
+from workbench.store.bundle import digest_of, is_bundle
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -38,6 +39,8 @@ ABSENT_S = 120.0
 """How long a fleet may be without any host."""
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside."""
+MOST_NAMED = 3
+"""Configurations that are named of a shard."""
 STOPPING_S = 30.0
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
@@ -66,8 +69,16 @@ class OpenShard:
     def __str__(self) -> str:
         """What is missing of it, and why."""
         shard = self.order.shard
-        why = next(iter(self.failures.values()), "no host tried")
+        why = next(iter(self.failures.values()), "no host has begun it")
         return f"{shard.target} {', '.join(shard.configurations)}: {why}"
+
+    @property
+    def named(self) -> str:
+        """Its target and the first of its configurations."""
+        shard = self.order.shard
+        more = len(shard.configurations) - MOST_NAMED
+        first = ", ".join(shard.configurations[:MOST_NAMED])
+        return f"{shard.target} {first}" + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass
@@ -102,6 +113,8 @@ class Dispatch:
     share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
+    unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
+        thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
     set_aside : shards that failed on every host that tried, with the failures by host.
     """
@@ -123,9 +136,11 @@ class Dispatch:
         self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
+        self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
+        self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
 
@@ -169,7 +184,7 @@ class Dispatch:
         """Until nothing is left. Raises `FleetError` where no host is there any more."""
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = loop.time()
+        seen_at = able_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
@@ -183,11 +198,14 @@ class Dispatch:
                         "same command goes on",
                     )
                 self._hear_held()
+                await self._judge()
+                if self._hands.keys() - self._unfit.keys():
+                    able_at = loop.time()
                 for hand in self._hands.values():
                     idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
                     if hand.task is None and idle:
                         self._employ(hand, loop.time())
-                self._give_up()
+                self._give_up(loop.time() - able_at)
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
@@ -216,9 +234,11 @@ class Dispatch:
                 del self._hands[name]
                 if hand.task is not None:
                     hand.task.cancel()
+                waits = ""
                 if hand.waiting is not None:
+                    waits = f"; {hand.waiting.named} waits {RETURN_S:g} s for it"
                     self._wait_for(hand, hand.waiting)
-                self._tell(f"{name} is gone; its shard waits {RETURN_S:g} s for it")
+                self._tell(f"{name} is gone{waits}")
         for name, address in present.items():
             if name not in self._hands:
                 self._hands[name] = Hand(name, address)
@@ -232,9 +252,25 @@ class Dispatch:
             self._tell(f"{name} is free again")
         self.told_held = held
 
-    def _give_up(self) -> None:
-        """Set aside what failed on every host that is there, once nobody measures any more."""
+    async def _judge(self) -> None:
+        """Take hosts out of service that disagree with themselves; what they measured stays."""
+        if len(self.gathered) == self._judged:
+            return
+        self._judged = len(self.gathered)
+        found = await asyncio.to_thread(self.unsteady, dict(self.gathered))
+        for host, why in found.items():
+            if host in self.hosts and host not in self._unfit:
+                self._unusable(host, f"disagrees with itself: {why}")
+
+    def _give_up(self, unable_s: float) -> None:
+        """Set aside what failed on every host that is there, once nobody measures any more.
+
+        Where none of them may be given anything for that long, others may still come back.
+        """
         if not self._hands or any(hand.task is not None for hand in self._hands.values()):
+            return
+        away = self.hosts.keys() - self._hands.keys() - self._unfit.keys()
+        if away and self._hands.keys() <= self._unfit.keys() and unable_s < RETURN_S:
             return
         for waiting in list(self._waiting):
             if self._hands.keys() <= (waiting.failures.keys() | self._unfit.keys()):
@@ -285,14 +321,25 @@ class Dispatch:
                 result = codec.from_plain(each, ShardResult)
                 waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
                 if waiting is not None and result.key not in self.gathered:
-                    await self._gather(hand, waiting, result)
+                    await self._gather_found(hand, waiting, result)
             hand.asked = True
         except HostLost:
             log.info("host lost while it was asked", host=hand.name)
-        except FleetError as error:
+        except WorkbenchError as error:
             self._unusable(hand.name, str(error))
+        except Exception as error:  # else it would be asked again for ever
+            log.error("a host's answer cannot be used", host=hand.name, exc_info=error)
+            self._unusable(hand.name, f"answers what cannot be used ({type(error).__name__})")
         finally:
             hand.task = None
+
+    async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
+        """What cannot be gathered now stays open: it is asked of the host as any other shard, which
+        has it at once, and where that fails again it has failed there."""
+        try:
+            await self._gather(hand, waiting, result)
+        except (WorkbenchError, OSError) as error:
+            log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
     async def _post(self, hand: Hand) -> None:
         """Tell a worker that was started elsewhere who it is. Raises `FleetError`."""
@@ -350,6 +397,10 @@ class Dispatch:
         except WorkbenchError as error:
             self._failed(hand.name, waiting, str(error))
             hand.waiting = None
+        except Exception as error:  # a shard is measured or has failed, never neither
+            log.error("shard not gathered", host=hand.name, exc_info=error)
+            self._failed(hand.name, waiting, f"{type(error).__name__}: {error}")
+            hand.waiting = None
         finally:
             hand.task = None
 
@@ -364,15 +415,21 @@ class Dispatch:
             del self._own[host]
         elif len(waiting.failures) < min(TRIES, len(self._hands)):
             self._waiting.append(waiting)
-            self._tell(f"{waiting.order.shard.key} failed on {host}, another host tries: {why}")
+            self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
             return
         self.set_aside[waiting.order.shard.key] = waiting
-        self._tell(f"{waiting.order.shard.key} is set aside: {why}")
+        self._tell(f"{waiting.named} is set aside: {why}")
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
     ) -> None:
         """Have the bundle here, checked, before the shard counts as measured."""
+        if result.key != waiting.order.shard.key:  # which names the folder here
+            raise FleetError(
+                "answers with another shard than it was asked for",
+                where=hand.name,
+                remedy="See that it has this very version of the workbench",
+            )
         bundle = Path(result.place)
         if hand.name not in self._ledger.local:
             bundle = await self._fetched(hand, result)
@@ -399,14 +456,14 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
-        sent: dict[str, bytes] = await self._remote(hand, tasks.send_bundle, result.place)
-        files.make_folder(place)
-        for name in sorted(sent, key=lambda name: name == MANIFEST):  # which makes it a bundle
-            if Path(name).name != name:
-                raise FleetError(f"{hand.name} sent a file called {name!r}")
-            await asyncio.to_thread((place / name).write_bytes, sent[name])
+        sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        await asyncio.to_thread(store_fetched, place, hand.name, sent)
         if not is_bundle(place) or digest_of(place) != result.digest:
-            raise FleetError(f"what {hand.name} sent of {result.session} is not what it measured")
+            raise FleetError(
+                f"what it sent of {result.session} is not what it measured",
+                where=hand.name,
+                remedy="See its disk; it keeps what it measured",
+            )
         return place
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:

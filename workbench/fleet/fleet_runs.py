@@ -8,7 +8,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +34,7 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
+from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_reports import Connect, FleetReports
@@ -53,6 +62,7 @@ from workbench.fleet.security import Secrets, configure, expired, made
 from workbench.fleet.slurm_jobs import cancel_left, must_submit, remove_certificates
 from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
+from workbench.models.host_terms import terms_of
 from workbench.paths import Workspace
 from workbench.sampling.shards import LEARN_ACROSS, anchor, split
 from workbench.store.catalogue import check_name, fresh_name, session_path
@@ -72,7 +82,7 @@ class FleetOutcome:
     session: str
     compared: HostsCompared | None
     note: str
-    """What is missing, as a sentence; empty where nothing is."""
+    """What is missing, anchor points that models need included; empty where nothing is."""
     wall_s: float
     lab_s: dict[str, float]
     """By host, anchor points included."""
@@ -163,7 +173,8 @@ async def _start_keeper(
         if process.returncode is not None or time.monotonic() > deadline:
             text = (folder.root / "keeper.err").read_text(errors="replace").strip().splitlines()
             raise FleetError(
-                "its keeper did not start" + (f": {text[-1]}" if text else ""),
+                "the process that keeps its hosts up did not start"
+                + (f": {text[-1]}" if text else ""),
                 where=fleet.name,
                 remedy=f"See {folder.log}",
             )
@@ -197,7 +208,8 @@ async def go_down(workspace: Workspace, name: str) -> bool:
         folder.clear()
         await _end_strays(folder)
         return False
-    os.kill(standing.pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it may have ended since
+        os.kill(standing.pid, signal.SIGTERM)
     deadline = time.monotonic() + 2 * GRACE_S
     while is_keeper(standing.pid):
         if time.monotonic() > deadline:
@@ -336,11 +348,14 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         if host.kind == "simulated"
     }
 
+    judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
+
     def made_of(client: Client) -> Dispatch:
         dispatch = Dispatch(client, work.shards, work.own, Ledger(folder.run(name), local), tell)
         dispatch.hosts = {host.name: host for host in fleet.hosts}
         dispatch.share = work.asked.share
         dispatch.held = lambda: leases.refused(name, hosts)
+        dispatch.unsteady = judge.unsteady
         work.looks.dispatch = dispatch
         return dispatch
 
@@ -353,7 +368,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     finally:
         if not was_up:
             await go_down(workspace, fleet.name)
-    outcome, between = await _folded(work, dispatch, began, reports)
+    outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))
     else:
@@ -362,25 +377,27 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     return outcome
 
 
-async def _folded(
-    work: FleetWork, dispatch: Dispatch, began: float, reports: FleetReports | None
+async def folded_session(
+    work: FleetWork, dispatch: Dispatch, began: float, reports: FleetReports | None = None
 ) -> tuple[FleetOutcome, Path]:
     """All shards as one session file, which is not in its place yet."""
     campaign, name = work.loaded.campaign, work.name
     folder = FleetFolder.of(work.workspace, work.fleet.name)
-    note = "; ".join(dispatch.missing(work.shards))
-    anchors, pieces = await _pieces(dispatch, work.shards)
+    missing = dispatch.missing(work.shards)
+    anchors, pieces = await _pieces(dispatch, work)
     if not pieces:
-        raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
+        why = "; ".join(missing)
+        raise FleetError(f"nothing was measured: {why}", where=name, remedy=f"See {folder.log}")
     compared = compare_hosts({p.host: p.samples for p in anchors}, campaign.kpi)
     if compared is not None:
         compared = on_reference(compared, _breakpoints(pieces))
+    note = _note(work, dispatch, pieces, compared)
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
     lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
     frame = FoldedAs(
         campaign, work.loaded.descriptors, lab,
-        work.asked.seed, began, note and f"not measured: {note}", told,
+        work.asked.seed, began, note, not missing, told,
     )  # fmt: skip
     between = folder.run(name) / session_path(work.workspace, name).name
     await fold(pieces, frame, compared, between)
@@ -398,6 +415,29 @@ async def _folded(
         anchor_samples=sum(piece.finished.samples for piece in anchors),
     )
     return outcome, between
+
+
+def _note(
+    work: FleetWork,
+    dispatch: Dispatch,
+    pieces: Sequence[ShardSession],
+    compared: HostsCompared | None,
+) -> str:
+    """What is missing of a campaign, and of what models need of it; empty where nothing is."""
+    hosts = {piece.host for piece in pieces if piece.samples}
+    missing = dispatch.missing(work.shards)
+    for host, order in work.own.items():
+        # A host that was never there, and measured nothing, needs no anchor points.
+        if order.shard.key in dispatch.set_aside or (len(hosts) > 1 and host in hosts):
+            missing += [f"anchor points of {host}, {why}" for why in dispatch.missing([order])]
+    said = [f"not measured: {'; '.join(missing)}"] if missing else []
+    alone = sorted(hosts - terms_of(compared, work.loaded.campaign.kpi).keys())
+    if len(hosts) > 1 and alone:
+        said.append(
+            f"no anchor points tell how {', '.join(alone)} compare, so that no model learns from "
+            "this session"
+        )
+    return "; ".join(said)
 
 
 def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:
@@ -485,17 +525,20 @@ def _planned(
 
 
 async def _pieces(
-    dispatch: Dispatch, shards: Sequence[ShardOrder]
+    dispatch: Dispatch, work: FleetWork
 ) -> tuple[list[ShardSession], list[ShardSession]]:
-    """Anchors by host, in order; and the campaign's own, in its order."""
-    keys = [order.shard.key for order in shards]
+    """Anchors in the order of the hosts file, of which the first host is what the others are
+    compared with; and the campaign's own, in its order."""
     gathered = dispatch.gathered
-    others = sorted(gathered.keys() - set(keys), key=lambda key: gathered[key].result.host)
 
-    async def read(wanted: Sequence[str]) -> list[ShardSession]:
-        return [await asyncio.to_thread(read_piece, gathered[key]) for key in wanted]
+    async def read(orders: Iterable[ShardOrder]) -> list[ShardSession]:
+        keys = (order.shard.key for order in orders)
+        return [
+            await asyncio.to_thread(read_piece, gathered[key]) for key in keys if key in gathered
+        ]
 
-    return await read(others), await read([key for key in keys if key in gathered])
+    own = (work.own[host.name] for host in work.fleet.hosts if host.name in work.own)
+    return await read(own), await read(work.shards)
 
 
 def described(standing: FleetStanding) -> FleetStanding:

@@ -86,7 +86,9 @@ class FoldedAs:
     seed: int
     began: float
     note: str = ""
-    """What of the campaign is missing, as a sentence; empty where nothing is."""
+    """What is missing, of the campaign or beside it, as a sentence; empty where nothing is."""
+    whole: bool = True
+    """Whether all of the campaign was measured."""
     told: tuple[Event, ...] = ()
     """What was said of the hosts while they measured, in its order."""
 
@@ -262,7 +264,7 @@ def _plan(pieces: Sequence[ShardSession], campaign: Campaign) -> Plan:
 
 def _finished(pieces: Sequence[ShardSession], frame: FoldedAs, ended: float) -> RunFinished:
     return RunFinished(
-        "stopped" if frame.note else "done",
+        "done" if frame.whole else "stopped",
         sum(piece.finished.samples for piece in pieces),
         sum(piece.finished.invalid for piece in pieces),
         max(0.0, ended - frame.began),

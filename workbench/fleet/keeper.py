@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from workbench import __version__, files
 from workbench.domain import codec
 from workbench.domain.attaching import SshAddress
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import LabGone, WorkbenchError
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import (
     FleetFolder,
@@ -43,6 +43,9 @@ from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_start_s
 from workbench.probes.remote_shell import CONNECT_S, connect_by_ssh
 
+if TYPE_CHECKING:
+    import asyncssh
+
 AT_ONCE = 8
 """Hosts that are started at the same time."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
@@ -55,6 +58,10 @@ GRACE_S = 10.0
 AWAY_S = 3.0
 """A worker that the scheduler does not know any more for that long, though its process is there,
 is ended and started again."""
+MOST_STDERR = 4096
+"""Bytes at the end of a worker's standard error that are looked at."""
+LONGEST_LINE = 200
+"""Characters of it that are told."""
 THERE_S = 10.0
 """How long a worker that somebody else starts is waited for before it counts as not there."""
 LOOKING_S = 2.0
@@ -70,13 +77,36 @@ class WorkerOutput(Protocol):
 
 
 @dataclass(frozen=True)
+class WorkerEnd:
+    """How a worker's process ended.
+
+    Attributes
+    ----------
+    code : exit code, by a signal negative; None where nobody said it.
+    stderr : the last line of its standard error.
+    """
+
+    code: int | None
+    stderr: str = ""
+
+    def __str__(self) -> str:
+        if self.code is None:
+            how = "ended, its host did not say how"
+        elif self.code < 0:
+            how = f"was killed by signal {-self.code}"
+        else:
+            how = f"ended with exit code {self.code}"
+        return how + (f": {self.stderr}" if self.stderr else "")
+
+
+@dataclass(frozen=True)
 class Started:
     """A worker that was started, here or there."""
 
     out: WorkerOutput
     write: Callable[[bytes], Awaitable[None]]
     kill: Callable[[], None]
-    ended: Callable[[], Awaitable[int]]
+    ended: Callable[[], Awaitable[WorkerEnd]]
     pid: int = 0
 
 
@@ -125,7 +155,7 @@ class Keeper:
                 await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
                 word, _, said = await _word(worker.out)
             if word != UP:
-                return said or f"ended with exit code {await worker.ended()} before it was there"
+                return said or f"{await worker.ended()} (before it was there)"
             if said != __version__:
                 return f"has workbench {said}, this is {__version__}; install the same there"
             self._note(HostStanding(host.name, "up", pid=worker.pid, starts=starts))
@@ -215,8 +245,11 @@ class Keeper:
                 stdin.write(text)
                 await stdin.drain()
 
+        async def ended() -> WorkerEnd:
+            return WorkerEnd(await process.wait())
+
         try:
-            yield Started(process.stdout, write, process.kill, process.wait, process.pid)
+            yield Started(process.stdout, write, process.kill, ended, process.pid)
         finally:
             stdin.close()
             with suppress(TimeoutError):
@@ -243,8 +276,8 @@ async def _ending(worker: Started) -> str:
     while line := await worker.out.readline():
         word, _, text = line.decode(errors="replace").strip().partition(" ")
         said = text if word == DOWN else said
-    code = await worker.ended()
-    return said or (f"was killed by signal {-code}" if code < 0 else f"ended with {code}")
+    end = await worker.ended()
+    return said or str(end)
 
 
 async def _word(out: WorkerOutput) -> tuple[str, str, str]:
@@ -254,24 +287,60 @@ async def _word(out: WorkerOutput) -> tuple[str, str, str]:
 
 @asynccontextmanager
 async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
-    """A worker on another host, which ends when the connection does."""
-    connection = await connect_by_ssh(SshAddress(host.address, host.port, host.user))
-    async with connection:
-        command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
-        process = await connection.create_process(command, encoding=None)
+    """A worker on another host, which ends when the connection does.
 
-        async def write(text: bytes) -> None:
+    Raises `LabError`, and `LabGone` where the connection breaks while the body runs.
+    """
+    import asyncssh
+
+    address = SshAddress(host.address, host.port, host.user)
+    connection = await connect_by_ssh(address)
+    try:
+        async with connection, _worker_at(connection, host) as worker:
+            yield worker
+    except (asyncssh.Error, ConnectionError) as error:  # of whatever the body reads or writes
+        raise LabGone(
+            f"its SSH connection broke: {str(error) or type(error).__name__}",
+            where=str(address),
+            remedy="See that it runs and is reached by SSH; it is tried again meanwhile",
+        ) from error
+
+
+@asynccontextmanager
+async def _worker_at(
+    connection: asyncssh.SSHClientConnection, host: LabHost
+) -> AsyncIterator[Started]:
+    command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
+    process = await connection.create_process(command, encoding=None)
+    # Read all the time, else a worker that writes much there stands still.
+    errors = asyncio.create_task(last_line(process.stderr.read))
+
+    async def write(text: bytes) -> None:
+        with suppress(ConnectionError):  # its end is read from its output
             process.stdin.write(text)
             await process.stdin.drain()
 
-        async def ended() -> int:
-            done = await process.wait()
-            if done.returncode is None or done.returncode != 0:
-                last = str(done.stderr or "").strip().splitlines()
-                log.warning("worker ended", host=host.name, stderr=last[-1] if last else "")
-            return -1 if done.returncode is None else int(done.returncode)
+    async def ended() -> WorkerEnd:
+        async with asyncio.timeout(GRACE_S):
+            stderr = await errors
+            await process.wait_closed()
+        return WorkerEnd(process.returncode, stderr)
 
+    try:
         yield Started(process.stdout, write, connection.abort, ended)
+    finally:
+        errors.cancel()
+        await asyncio.gather(errors, return_exceptions=True)
+
+
+async def last_line(read: Callable[[int], Awaitable[bytes]]) -> str:
+    """Of a stream, once it has ended; bounded, and without what a terminal would obey."""
+    text = b""
+    while piece := await read(MOST_STDERR):
+        text = (text + piece)[-MOST_STDERR:]
+    lines = text.decode(errors="replace").strip().splitlines()
+    line = lines[-1].strip() if lines else ""
+    return "".join(c if c.isprintable() else "·" for c in line[:LONGEST_LINE])
 
 
 async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:

@@ -144,6 +144,8 @@ async def listening(
 
 async def workers_of(client: Client) -> dict[str, str]:
     """Addresses of the workers with a lab that a scheduler hears of, by name. Raises `OSError`."""
+    if client.scheduler is None:
+        raise ConnectionError("the connection to it has ended")
     async with asyncio.timeout(ANSWER_S):
         known = await client.scheduler.identity(n_workers=-1)
     return lab_hosts(known["workers"])

@@ -7,6 +7,7 @@ fleet's folder, which must be on a file system that the nodes share, for their o
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import shutil
 import signal
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from workbench import files
@@ -72,13 +74,14 @@ async def submitted(
 ) -> AsyncIterator[SubmittedJob]:
     """A job that is there while the body runs. Raises `FleetError` where Slurm does not take it."""
     await cancel_left(folder, host.name)
+    name = job_name(folder, host)
     try:
-        job = _job(host, scheduler, folder, secrets)
+        job = _job(host, scheduler, folder, secrets, name)
         async with asyncio.timeout(SUBMITTING_S):
             await job.start()
     except (RuntimeError, ValueError, OSError) as error:
         lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
-        await _said(["scancel", "--me", f"--name={_job_name(host)}"])  # it may have been taken
+        await _said(["scancel", "--me", f"--name={name}"])  # it may have been taken
         why = (lines or [str(error) or f"no answer within {SUBMITTING_S:g} s"])[-1]
         raise FleetError(f"Slurm does not take its job: {why}", where=host.name) from None
     (folder.root / "jobs" / f"{host.name}.job").write_text(str(job.job_id))
@@ -102,8 +105,11 @@ def remove_certificates(folder: FleetFolder) -> None:
     shutil.rmtree(folder.root / "tls", ignore_errors=True)
 
 
-def _job_name(host: LabHost) -> str:
-    return f"workbench-{host.name}"
+def job_name(folder: FleetFolder, host: LabHost) -> str:
+    """Of one job and no other: jobs are cancelled by it, and fleets of the same user may have hosts
+    of the same name."""
+    fleet = re.sub(r"[^A-Za-z0-9_.-]", "-", folder.root.name)[:40]
+    return f"workbench-{fleet}-{host.name}-{token_hex(4)}"
 
 
 def _job_kind() -> type[SLURMJob]:
@@ -119,7 +125,9 @@ def _job_kind() -> type[SLURMJob]:
     return kind
 
 
-def _job(host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets) -> SLURMJob:
+def _job(
+    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets, name: str
+) -> SLURMJob:
     asked = host.job
     assert asked is not None
     files.make_folder(folder.root / "jobs")
@@ -138,7 +146,7 @@ def _job(host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets) -
         death_timeout=ALONE_S,
         local_directory="dask",  # below its workspace
         python=shlex.quote(host.python),
-        job_name=_job_name(host),
+        job_name=name,
         log_directory=str(folder.root / "jobs"),
         worker_extra_args=["--resources", "lab=1", "--preload", PRELOAD, "--no-dashboard"],
         job_script_prologue=[

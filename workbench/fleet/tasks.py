@@ -10,10 +10,12 @@ from typing import Protocol
 
 from workbench import __version__
 from workbench.domain import codec
+from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.sessions.clock import now
 from workbench.fleet.security import Secrets
+from workbench.log import logger
 
 LARGEST_BUNDLE = 512 * 2**20
 LONGEST_WORD = 2**20
@@ -21,6 +23,8 @@ PRELOAD = "workbench.fleet.lab_preload"
 """What makes a lab host of a Dask worker that somebody else starts."""
 UP, DOWN = "up", "down"
 """First words of the lines that a worker writes: it is there; it ends, and why."""
+
+log = logger("fleet")
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,20 @@ async def measure_shard(order: bytes) -> bytes:
 
 
 async def find_shards(keys: bytes) -> bytes:
-    """Keys of shards by session in, the `ShardResult`s of those that are finished here out."""
-    wanted = codec.from_plain(codec.loads(keys), dict[str, str])
-    found = [await _measuring().found(key, session) for session, key in wanted.items()]
-    return codec.dumps([codec.to_plain(result) for result in found if result is not None])
+    """Keys of shards by session in, the `ShardResult`s of those that are finished here out.
+
+    A session that is damaged is none: its shard fails here when it is asked for, and no other does.
+    """
+    host, found = _measuring(), []
+    for session, key in codec.from_plain(codec.loads(keys), dict[str, str]).items():
+        try:
+            result = await host.found(key, session)
+        except (OSError, WorkbenchError) as error:
+            log.warning("session cannot be read", session=session, why=str(error))
+            continue
+        if result is not None:
+            found.append(codec.to_plain(result))
+    return codec.dumps(found)
 
 
 async def tell_time(asked: bytes) -> float:

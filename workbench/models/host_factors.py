@@ -28,7 +28,7 @@ SATURATED = 0.95
 UNLOADED = "carried all that was offered, so that this says nothing of the host"
 UNSTEADY_SD, UNSTEADY_TIMES = 0.05, 4.0
 """A host disagrees with itself where the log scatter of its own blocks is over the first, and that
-many times the fleet's median."""
+many times the median of the other hosts'."""
 
 
 def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCompared | None:
@@ -165,13 +165,16 @@ def own_noise(anchors: Sequence[Sample], kpi: str) -> float | None:
 
 def _unsteady(figures: Mapping[str, Mapping[str, Floats]]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name in {name for own in figures.values() for name in own}:
+    for name in sorted({name for own in figures.values() for name in own}):
         spreads = {h: float(own[name].std(ddof=1)) for h, own in figures.items() if name in own}
-        usual = float(np.median(list(spreads.values())))
         for host, spread in spreads.items():
+            others = [other for h, other in spreads.items() if h != host]
+            if not others:
+                continue
+            usual = float(np.median(others))  # with its own, a host of two would never be over it
             if spread > max(UNSTEADY_SD, UNSTEADY_TIMES * usual):
                 found[host] = (
                     f"{name} of its own starts scatters by {spread:.0%}, "
-                    f"on the hosts between by {usual:.0%}"
+                    f"of the other hosts' by {usual:.0%}"
                 )
     return found

@@ -66,8 +66,12 @@ def remembered(
     problems: list[str] = []
     sessions = {path.stem: path for path in sorted(workspace.sessions.glob(f"*{SUFFIX}"))}
     stale = []
-    for name, path in sessions.items():
-        stat = path.stat()
+    for name, path in list(sessions.items()):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:  # removed since the folder was listed
+            del sessions[name]
+            continue
         wanted = folder / f"{name}.{stat.st_size}-{stat.st_mtime_ns}.parquet"
         if there.get(name) != wanted:
             stale.append((name, path, wanted))

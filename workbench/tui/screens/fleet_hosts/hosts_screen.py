@@ -72,7 +72,7 @@ class HostsScreen(SessionScreen, HasList):
             "▶ measures a shard; × is lost: its shard waits 20 s for it; ■ is held by a person",
             "pace: lab seconds per second on the clock, of the shards that it has finished",
             "noise: how much its own deployments scatter at the lowest anchor load; !: over four "
-            "times as much as the hosts between",
+            "times the other hosts' median",
             "to go: with the hosts that are there now, as of the last change",
         )
 

@@ -1,0 +1,121 @@
+"""A host that disagrees with itself is taken out of service while a campaign is measured."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_fetched_bundles import GOOD, Sends
+from test_hosts_and_shards import anchors
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import SessionError
+from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.fleet.anchor_judging import AnchorJudge
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.ledger import Ledger
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, split
+from workbench.store.bundle import MANIFEST
+
+HOSTS = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+
+
+def own(campaign: Campaign) -> dict[str, ShardOrder]:
+    return {
+        host: ShardOrder("r", anchor(campaign, host=host, run="r", lab="sim", seed=1), ())
+        for host in HOSTS
+    }
+
+
+class Measures(Sends):
+    """Hosts that measure whatever they are asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.given: list[str] = []
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if work == "measure_shard":
+            self.given.append(address.removeprefix("tls://"))
+        return await super()._answer(work, argument, address)
+
+
+def test_a_host_is_given_nothing_once_it_disagrees_with_itself(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    anchored = own(campaign)
+    keys = {order.shard.key for order in anchored.values()}
+    shards = split(campaign, 4, run="r", lab="sim", seed=1)
+    client: Any = Measures(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    verdicts: list[str] = []
+
+    def unsteady(gathered: Mapping[str, object]) -> dict[str, str]:
+        if not keys <= gathered.keys():
+            return {}
+        verdicts.append("gamma")
+        return {"gamma": "p95_ms scatters"}
+
+    said: list[str] = []
+    orders = [ShardOrder("r", shard, ()) for shard in shards]
+    dispatch = Dispatch(client, orders, anchored, Ledger(tmp_path / "kept", {}), said.append)
+    dispatch.hosts = {host: LabHost(host, "simulated") for host in HOSTS}
+    dispatch.unsteady = unsteady
+    # Nothing is on its way to gamma while it is judged, but its anchor points.
+    dispatch.held = lambda: (
+        {"gamma": "is judged"} if "gamma" in client.given and not verdicts else {}
+    )
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert said.count("gamma is given nothing: disagrees with itself: p95_ms scatters") == 1
+    assert client.given.count("gamma") == 1  # its anchor points
+    assert len(dispatch.gathered) == len(shards) + len(HOSTS)
+    assert not dispatch.set_aside
+
+
+def test_hosts_are_judged_by_three_and_read_once(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, read = np.random.default_rng(3), list[str]()
+    samples = {"alpha": anchors(rng, 1.0, 0.01), "beta": anchors(rng, 0.7, 0.6),
+               "gamma": anchors(rng, 1.3, 0.01)}  # fmt: skip
+
+    def piece(host: str) -> SimpleNamespace:
+        read.append(host)
+        return SimpleNamespace(samples=samples[host])
+
+    monkeypatch.setattr("workbench.fleet.anchor_judging.read_piece", piece)
+    keys = {host: order.shard.key for host, order in own(campaign).items()}
+    judge, gathered = AnchorJudge(own(campaign), "p95_ms"), dict[str, Any]()
+    for host in HOSTS:
+        assert judge.unsteady(gathered) == {}
+        gathered[keys[host]] = host
+    assert judge.unsteady(gathered).keys() == {"beta"}
+    gathered["of another shard"] = "none"
+    assert judge.unsteady(gathered).keys() == {"beta"}
+    assert read == list(HOSTS)
+
+
+def test_anchor_points_that_cannot_be_read_judge_nobody(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(_: object) -> None:
+        raise SessionError("is damaged")
+
+    monkeypatch.setattr("workbench.fleet.anchor_judging.read_piece", damaged)
+    gathered: Any = {
+        order.shard.key: SimpleNamespace(bundle="there") for order in own(campaign).values()
+    }
+    assert AnchorJudge(own(campaign), "p95_ms").unsteady(gathered) == {}

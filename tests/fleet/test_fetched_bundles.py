@@ -1,0 +1,153 @@
+"""What a host sends of a shard that it measured: kept as it is, or the shard has failed there."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_dispatch_shares import FakeClient
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
+from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.ledger import Ledger
+from workbench.paths import Workspace
+from workbench.sampling.shards import split
+from workbench.store.bundle import MANIFEST, digest_of
+
+GOOD = {MANIFEST: b'{"format": "made up"}', "samples.parquet": b"PAR1"}
+
+
+@dataclass
+class Sends(FakeClient):
+    """A host that measures whatever it is asked for, and sends these files for it."""
+
+    sent: object
+    digest: str
+    finds: bytes | None = b"[]"
+    """What it answers when it is asked what it has finished; None: all of it."""
+    key: str = ""
+    """Of its answers; empty: as it was asked."""
+    asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__("")
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        self.asked.append(work)
+        if work == "send_bundle":
+            return self.sent
+        if work == "measure_shard":
+            order = codec.from_plain(codec.loads(argument), ShardOrder)
+            return codec.dumps(codec.to_plain(self._result(order.shard.key, order.session, 3)))
+        if work == "find_shards":
+            keys = codec.loads(argument)
+            found = [codec.to_plain(self._result(key, s, 0)) for s, key in keys.items()]
+            return codec.dumps(found) if self.finds is None else self.finds
+        return await super()._answer(work, argument, address)
+
+    def _result(self, key: str, session: str, taken: int) -> ShardResult:
+        return ShardResult(self.key or key, "alpha", session, "there", self.digest, 3, taken, 9.0)
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> str:
+    """Of the good bundle."""
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / MANIFEST).write_bytes(GOOD[MANIFEST])
+    return digest_of(tmp_path / "good")
+
+
+def run(tmp_path: Path, client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> Dispatch:
+    """Two shards and one host, to the end."""
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    dispatch = Dispatch(client, orders(tmp_path), {}, Ledger(tmp_path / "kept", {}), lambda _: None)  # type: ignore[arg-type]
+    dispatch.hosts = {"alpha": LabHost("alpha", "simulated")}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert len(dispatch.gathered) + len(dispatch.set_aside) == 2
+    return dispatch
+
+
+def orders(tmp_path: Path) -> list[ShardOrder]:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    shards = split(campaign, 1, run="r", lab="sim", seed=1)[:2]
+    return [ShardOrder("r", shard, (), "sim") for shard in shards]
+
+
+def why(dispatch: Dispatch) -> str:
+    """Of all shards that were set aside."""
+    return "\n".join(each for s in dispatch.set_aside.values() for each in s.failures.values())
+
+
+def test_a_bundle_is_kept_as_it_was_sent(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatch = run(tmp_path, Sends(GOOD, digest), monkeypatch)
+    assert not dispatch.set_aside
+    for found in dispatch.gathered.values():
+        assert {path.name: path.read_bytes() for path in found.bundle.iterdir()} == GOOD
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({**GOOD, "..": b""}, "a file called '..', which no bundle has"),
+        ({**GOOD, "": b""}, "a file called ''"),
+        ({**GOOD, "../samples.parquet": b""}, "a file called '../samples.parquet'"),
+        ({**GOOD, ".hidden": b""}, "a file called '.hidden'"),
+        ({**GOOD, "text": "text"}, "a file called 'text'"),
+        ({**GOOD, "large": b"x" * 4096}, "a bundle of more than 0 MiB"),
+        ({f"{number}": b"" for number in range(101)}, "at most 100 files"),
+        (None, "no bundle"),
+        ({MANIFEST: b"{}"}, "is not what it measured"),
+        ({}, "is not what it measured"),
+    ],
+)
+def test_what_is_no_bundle_has_failed_with_the_reason(
+    sent: object, said: str, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.fetched_bundles.LARGEST_BUNDLE", 4096)
+    dispatch = run(tmp_path, Sends(sent, digest), monkeypatch)
+    assert not dispatch.gathered
+    assert said in why(dispatch)
+    assert all(said in each for each in dispatch.missing(orders(tmp_path)))
+    written = {path.name for path in (tmp_path / "kept").rglob("*") if path.is_file()}
+    assert written <= {"ledger.jsonl", MANIFEST}
+
+
+@pytest.mark.parametrize("finds", [b"[]", None], ids=["measured now", "measured before"])
+def test_what_cannot_be_stored_here_has_failed_with_the_place(
+    finds: bytes | None, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    for order in orders(tmp_path):  # a file where the folder is to be
+        (tmp_path / "kept" / f"{order.shard.key}.bundle").write_text("")
+    client = Sends(GOOD, digest, finds)
+    dispatch = run(tmp_path, client, monkeypatch)
+    assert len(dispatch.set_aside) == 2
+    for key, shard in dispatch.set_aside.items():
+        assert f"{key}.bundle: what alpha measured cannot be stored here" in str(shard)
+    assert client.asked.count("find_shards") == 1
+    assert client.asked.count("send_bundle") == (2 if finds else 4)
+
+
+@pytest.mark.parametrize("finds", [b"{", b"7", b"[7]"])
+def test_a_host_whose_answer_cannot_be_read_is_asked_once(
+    finds: bytes, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Sends(GOOD, digest, finds)
+    assert len(run(tmp_path, client, monkeypatch).set_aside) == 2
+    assert client.asked.count("find_shards") == 1
+    assert "measure_shard" not in client.asked
+
+
+def test_an_answer_for_another_shard_is_none(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatch = run(tmp_path, Sends(GOOD, digest, key="../outside"), monkeypatch)
+    assert "another shard" in why(dispatch)
+    assert not (tmp_path / "outside.bundle").exists()
