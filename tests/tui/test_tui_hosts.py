@@ -13,6 +13,7 @@ from workbench.domain.errors import SessionReplaced
 from workbench.domain.events import Event, Fact, RunFinished
 from workbench.domain.fleets import FleetSeen, HostsCompared, HostSeen
 from workbench.domain.profiles import HostFactor
+from workbench.tui.replaying.replay import Replay
 
 ALPHA = HostSeen("alpha", "measuring", "tinyproxy, 2 configurations", START + 40, 1, 8, 60.0, 3.0,
                  60.0, 0.021)  # fmt: skip
@@ -82,8 +83,11 @@ async def test_a_replay_shows_the_hosts_as_they_stood() -> None:
                                             12, 12))  # fmt: skip
     async with opened(FakeClient(events), (100, 30), replay_speed=1000.0, screen="hosts") as pilot:
         await until(pilot, lambda: "12 of 12 shards" in screen_text(pilot.app), "the end")
-        await pilot.press("comma")
-        assert "not of a fleet" not in await redrawn(pilot)
+        replay = pilot.app.opened.replay
+        assert isinstance(replay, Replay)
+        replay.go_to(4)  # the event by which three shards were measured
+        await until(pilot, lambda: "3 of 12 shards" in screen_text(pilot.app), "the hosts before")
+        assert "▶ measuring" in screen_text(pilot.app)
 
 
 async def test_a_session_of_one_host_says_so() -> None:
