@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.cli.context import settings
 from workbench.cli.watch_reporting import LookReporter
 from workbench.domain.function_watches import (
     FunctionLook,
@@ -89,7 +90,7 @@ async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
 ) -> None:
     monkeypatch.setattr("workbench.cli.watch_reporting.AGAIN_S", 0.0)
     monkeypatch.setattr("workbench.cli.watch_reporting.LONGEST_S", 60.0)
-    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path))
+    monkeypatch.setattr(settings, "workspace", tmp_path)  # commands of other tests may have set it
     reporter = LookReporter(WEB)
     reporter.note("alarm: haproxy breaks p95<=100ms")
     await reporter.tell(look(1.0))  # nobody answers at that socket yet
