@@ -13,6 +13,7 @@ from documented import described
 from published_counters import LineModel
 from session_making import EPOCH, created, measurement
 
+from workbench.cli.context import settings
 from workbench.cli.counter_words import text_of
 from workbench.cli.counters import CountersOfSession, CountersReading, MoreOfCounters, counters
 from workbench.domain.campaign import TargetPlan
@@ -80,7 +81,7 @@ async def stored(path: Path) -> None:
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path))
+    monkeypatch.setattr(settings, "workspace", tmp_path)
     for room in ("counter_scores", "counter_watch"):
         monkeypatch.setattr(f"workbench.models.{room}.OwnCounterModel", LineModel)
     (tmp_path / "sessions").mkdir()
