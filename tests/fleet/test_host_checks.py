@@ -8,6 +8,7 @@ import pytest
 
 from workbench.domain.errors import LabError, PluginUnknown
 from workbench.domain.fleets import LabHost
+from workbench.domain.lab import Check
 from workbench.fleet.lab_worker import must_be_able
 
 
@@ -25,9 +26,17 @@ async def test_a_host_whose_lab_cannot_measure_is_refused_with_what_lacks(
 
 
 async def test_a_host_that_takes_the_campaigns_lab_is_not_asked_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    asked: list[str] = []
+
+    async def examine(name: str) -> tuple[Check, ...]:
+        asked.append(name)
+        return (Check("cores", "warning", "few"),)
+
+    monkeypatch.setattr("workbench.fleet.lab_worker.examine_lab", examine)
     await must_be_able(LabHost("alpha", "ssh"))
     await must_be_able(LabHost("alpha", "simulated", lab="sim"))
-    await must_be_able(LabHost("alpha", "ssh", lab="sim:noise=0"))
+    assert asked == []
+    await must_be_able(LabHost("alpha", "ssh", lab="netns:noise=0"))
+    assert asked == ["netns"], "and a warning keeps nobody away"

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -157,7 +156,6 @@ def test_jobs_of_slurm_measure_and_end_with_the_fleet(workbench: Workbench, slur
     assert not standing(workbench)["hosts"]
 
 
-@pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="needs dask-jobqueue")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 async def test_what_slurm_did_not_take_is_cancelled_and_nobody_else_s_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -109,14 +109,19 @@ async def test_a_session_is_copied_and_exported() -> None:
         ]
 
 
+async def open_night(pilot: Pilot[Any]) -> None:
+    """The open session is called `night`, and the list is looked at."""
+    await pilot.press("up", "enter")
+    await until(pilot, lambda: pilot.app.opened.connected, "the session")
+    await pilot.press("escape")
+    pilot.app.opened.session = "night"  # which this client cannot play
+
+
 async def test_deleting_the_open_session_closes_its_screens() -> None:
     client = FakeClient()
     async with on_night(client) as pilot:
         app = pilot.app
-        await pilot.press("up", "enter")
-        await until(pilot, lambda: app.opened.connected, "the session")
-        await pilot.press("escape")
-        app.opened.session = "night"  # which this client cannot play
+        await open_night(pilot)
         await pilot.press("down", "d")
         await told(pilot, "night is in the trash; its screens are closed.")
         assert not app.is_open
@@ -129,10 +134,7 @@ async def test_renaming_the_open_session_closes_its_screens_and_says_so() -> Non
     client = FakeClient()
     async with on_night(client) as pilot:
         app = pilot.app
-        await pilot.press("up", "enter")
-        await until(pilot, lambda: app.opened.connected, "the session")
-        await pilot.press("escape")
-        app.opened.session = "night"  # which this client cannot play
+        await open_night(pilot)
         client.refuses = SessionTaken("there is a session 'nightx' already")
         await pilot.press("down", "e", "end", "x", "enter")
         said = "! there is a session 'nightx' already"
