@@ -111,7 +111,7 @@ _ALL = (
     Observable("perf_cache_references", "accesses", "memory", "perf: asked the last cache", PMU),
     Observable("perf_cache_misses", "accesses", "memory", "perf: missed the last cache", PMU),
     Observable("perf_dtlb_misses", "loads", "memory", "perf: data TLB missed", PMU),
-    Observable("llc_occupancy_bytes", "bytes", "memory", "of the last-level cache held", RESCTRL, "level"),
+    Observable("llc_occupancy_bytes", "bytes", "memory", "last-level cache held", RESCTRL, "level"),
     Observable("memory_traffic_bytes", "bytes", "memory", "to and from memory", RESCTRL),
     Observable("memory_local_bytes", "bytes", "memory", "of these, on its own node", RESCTRL),
     Observable("state_s", "s", "cpu", "trace: its threads, by what they did", TRACEFS),
