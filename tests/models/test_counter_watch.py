@@ -43,6 +43,8 @@ def test_what_was_learned_is_told_with_an_interval_that_holds(watch: CounterWatc
     assert len(answers) >= 20
     held = [look.low <= t <= look.high for t, look in answers]  # type: ignore[operator]
     assert np.mean(held) >= 0.8
+    widths = [look.high / look.low for _, look in answers]  # type: ignore[operator]
+    assert np.median(widths) < 1.5, "an interval that says something"
     assert watch.score.coverage is not None
     assert watch.score.coverage > 0.85
 

@@ -96,6 +96,10 @@ def counters(
         from workbench.models.counter_effects import shap_package
 
         shap_package()  # what is missing is said before anything is learned
+    if of.session and reading.layout:
+        from workbench.domain.errors import UsageError
+
+        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
     if of.session:
         answer = _session(paths or [], of, reading.kpi, more)
     else:
@@ -168,6 +172,12 @@ def _published(
             "these files have counters of one function's competitors only",
             where="--unseen",
             remedy="Give tables or a session with several functions",
+        )
+    if reading.kpi not in ("", "throughput"):
+        raise UsageError(
+            f"is {reading.kpi!r}: Yala's rows have throughput alone",
+            where="--kpi",
+            remedy="Leave it out",
         )
     return _co_located(files, reading.seeds, more)
 
@@ -253,11 +263,12 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
 
 def _table(files: list[Path], kpi: str, more: MoreOfCounters) -> dict[str, Any]:
     """Models of each second's counters, by experiment and by row."""
+    from workbench.cli.context import say
     from workbench.descriptors.counter_functions import files_with, read_by_function
     from workbench.descriptors.counter_tables import read_counters
 
     own = files_with(files, kpi, more.unseen) if more.unseen else files
-    read = read_counters(own, kpi)
+    read = read_counters(own, kpi, say)
     answer = _compared(read.rows, (), (kpi, list(read.notes), read.read), more)
     if more.unseen:
         answer["transfer"] = transfer(read_by_function(files, kpi, more.unseen), more.unseen)
@@ -277,6 +288,7 @@ def _compared(
     absent : features that were left out when the rows were read.
     told : KPI, notes, and how many rows were read.
     """
+    from workbench.cli.context import say
     from workbench.domain.errors import UsageError
     from workbench.models.counter_rows import without_idle_features
     from workbench.models.counter_scores import (
@@ -311,7 +323,10 @@ def _compared(
             remedy="Give more files or samples, at least one for each experiment",
         )
     makers = makers_for(rows)
-    scores = {name: compared(rows, name, make, 0) for name, make in makers.items()}
+    scores = {}
+    for number, (name, make) in enumerate(makers.items(), start=1):
+        say(f"model {number} of {len(makers)}: {name}")
+        scores[name] = compared(rows, name, make, 0)
     models = [
         {**_plain([score.by_experiment])[0], "by_row": _plain([score.by_row])[0]}
         for score in scores.values()

@@ -14,7 +14,12 @@ import numpy as np
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.counter_models import OwnCounterModel
-from workbench.models.counter_rows import CounterRows, DroppedFeature, without_idle_features
+from workbench.models.counter_rows import (
+    CounterRows,
+    DroppedFeature,
+    least_above_0,
+    without_idle_features,
+)
 from workbench.models.counter_scores import (
     FEWEST_GROUPS,
     CounterScore,
@@ -99,7 +104,7 @@ class CounterWatch:
         if len(kept.y) > MOST_WATCHED:
             kept = kept.taken(np.sort(seeded_subset(len(kept.y), MOST_WATCHED, seed)))
         self.features, self.rows = kept.features, kept
-        self._least = np.array([_least(column) for column in kept.x.T])
+        self._least = np.array([least_above_0(column) for column in kept.x.T])
         logs = self._logs(kept.x)
         self._centre = logs.mean(axis=0)
         self._spread = np.maximum(logs.std(axis=0), LEAST_SPREAD)
@@ -209,12 +214,6 @@ def _teaching(rows: CounterRows) -> tuple[CounterRows, tuple[DroppedFeature, ...
             remedy="Measure the function at more configurations, or in more passes (`repetitions`)",
         )
     return kept, dropped
-
-
-def _least(column: Floats) -> float:
-    """The least figure that is not 0: below it there is no telling one from another."""
-    above = column[column > 0.0]
-    return float(above.min()) if above.size else 1.0
 
 
 @dataclass

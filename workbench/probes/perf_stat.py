@@ -165,10 +165,13 @@ _here: list[PerfHere] = []
 
 
 async def here() -> PerfHere:
-    """What is here, found out once."""
-    if not _here:
-        _here.append(await detect())
-    return _here[0]
+    """What is here, found out once; a perf that said nothing is asked again."""
+    if _here:
+        return _here[0]
+    found = await detect()
+    if SILENT not in found.absent.values():
+        _here.append(found)
+    return found
 
 
 def _paranoid() -> str:

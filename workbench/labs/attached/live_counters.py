@@ -39,7 +39,7 @@ class LiveCounters:
         Raises `OSError` where the function has ended.
         """
         rates = self._read.look(self.over_s, self.missing)
-        if self._following is None and self._read.age_s > RENEWED_S:
+        if self._following is None and (self._read.age_s > RENEWED_S or self._read.lost):
             self._following = _Readings(self.found)
         # Until the new sums span a window, the old ones answer.
         if self._following is not None:
@@ -71,6 +71,16 @@ class _Readings:
         self._evidence = ComponentEvidence(found.probe)
         self._host = HostEvidence()
         self._read: deque[tuple[float, Seen]] = deque()
+        self._never: frozenset[str] | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Something was read at first and is no more: only new sums may have it again."""
+        return self._never is not None and not self._never.issuperset(self._absent)
+
+    @property
+    def _absent(self) -> frozenset[str]:
+        return frozenset((*self._evidence.absent, *self._host.absent))
 
     @property
     def age_s(self) -> float:
@@ -92,7 +102,7 @@ class _Readings:
         return _rates(before, seen, now_s - before_s, missing)
 
     def _now(self, missing: dict[str, str]) -> Seen:
-        """All cumulative figures by (counter, ``), levels marked by their own name."""
+        """All cumulative figures by counter and, to know levels, the observable's own name."""
         seen: Seen = {}
         for of_host, read in ((False, self._evidence.read()), (True, self._host.read())):
             for (name, detail), value in read.items():
@@ -106,6 +116,8 @@ class _Readings:
         missing.clear()
         missing |= self._evidence.absent
         missing |= {f"{HOST} {name}": why for name, why in self._host.absent.items()}
+        if self._never is None:
+            self._never = self._absent
         return seen
 
 

@@ -35,8 +35,9 @@ def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatc
 def missing_since(known: FunctionWatches | None) -> float:
     """After which looks are not known yet. Watches report at different instants, so that some of
     those that are known come again."""
-    looks = [w.looks[-1].at for w in known.watches if w.looks] if known is not None else []
-    return min(looks, default=0.0)
+    living = [w for w in known.watches if w.looks and not w.ended] if known is not None else []
+    looks = [w.looks[-1].at for w in living]
+    return min(looks, default=0.0 if known is None or not known.watches else known.now - LATE_S)
 
 
 def heading(width: int) -> Row:
