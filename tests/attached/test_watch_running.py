@@ -148,6 +148,7 @@ async def test_a_process_that_ends_ends_the_watch_with_a_sentence(
 async def test_a_counter_that_could_not_be_read_for_a_moment_comes_back(
     system: RunningSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("workbench.labs.attached.live_counters.RETRIED_S", 0.2)
     live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=0.5)
     for _ in range(4):
         live.read()

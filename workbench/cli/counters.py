@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -190,18 +191,23 @@ def _files(paths: list[Path]) -> list[Path]:
 
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            there = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
-            tables = [p for p in there if p.suffix.casefold() == ".csv"]
-            found += tables or there
-            if tables and (others := [p.name for p in there if p not in tables]):
-                say(f"{path}: left out, as no CSV: {few(others)}")
-        elif path.exists():
-            found.append(path)
-        else:
+        try:
+            if path.is_dir():
+                there = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+                tables = [p for p in there if p.suffix.casefold() == ".csv"]
+                found += tables or there
+                if tables and (others := [p.name for p in there if p not in tables]):
+                    say(f"{path}: left out, as no CSV: {few(others)}")
+                continue
+            regular = stat.S_ISREG(path.stat().st_mode)
+        except OSError as error:
             raise UsageError(
-                "there is no such file or folder", where=str(path), remedy="Give one that is there"
-            )
+                f"cannot be read: {error.strerror}", where=str(path), remedy="Give another file"
+            ) from None
+        if not regular:  # it is read more than once
+            raise UsageError("is no file but a pipe or device", where=str(path),
+                             remedy="Write it into a file first")  # fmt: skip
+        found.append(path)
     if not found:
         raise UsageError(
             "no file is in this folder",
@@ -288,6 +294,8 @@ def _compared(
     absent : features that were left out when the rows were read.
     told : KPI, notes, and how many rows were read.
     """
+    import numpy as np
+
     from workbench.cli.context import say
     from workbench.domain.errors import UsageError
     from workbench.models.counter_rows import without_idle_features
@@ -321,6 +329,12 @@ def _compared(
             f"{FEWEST_GROUPS} and one are needed to hold an experiment out",
             where=kpi,
             remedy="Give more files or samples, at least one for each experiment",
+        )
+    if not np.ptp(rows.y):
+        raise UsageError(
+            f"{kpi} is {rows.y[0]:g} in all rows: nothing to learn",
+            where=kpi,
+            remedy="Name another KPI, or rows in which it differs",
         )
     makers = makers_for(rows)
     scores = {}

@@ -68,10 +68,17 @@ def _sla(text: str) -> Sla | None:
     """None where it is the name of a KPI alone."""
     from workbench.cli.session_counters import told_kpi
     from workbench.descriptors.sla_text import parse_sla
+    from workbench.domain.errors import UsageError
 
     if not set(text) & set("<>=≤≥"):
         return None
     sla = parse_sla(text, "rate")
+    if "@" in text:
+        raise UsageError(
+            "is held at any load that the function has: nothing can stand behind @",
+            where=f"--kpi {text}",
+            remedy="Leave the condition out",
+        )
     told_kpi(sla.kpi)
     return sla
 

@@ -83,7 +83,8 @@ async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) ->
     accuracy = _accuracy(orders, counted, model, found)
     for sentence in accuracy:
         say(sentence)
-    following = LiveWatch(orders, model, live, _contention(rows))
+    test = await asyncio.to_thread(_contention, rows)
+    following = LiveWatch(orders, model, live, test)
     if orders.session:
         following.reporter = LookReporter(_watched(orders, found, accuracy))
     try:
@@ -225,7 +226,7 @@ class LiveWatch:
         from workbench.models.counter_watch import Alarm
 
         self.alarm, self.contention = Alarm(), Alarm()
-        self.drifted = False
+        self.drifted = self._unwritten = False
         self._naming: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -276,6 +277,12 @@ class LiveWatch:
                     found = await find(self.orders.attached)
             except (LabError, TimeoutError):
                 continue
+            if found.image != self.live.found.image:
+                raise LabError(
+                    "another image runs there now, of which nothing was learned",
+                    where=found.place,
+                    remedy="Measure it, and watch it with that session",
+                )
             self.live = LiveCounters(found, self.live.over_s)
             self._note(f"{found.place} runs again as process {found.pid}: the watch goes on")
             return
@@ -311,9 +318,7 @@ class LiveWatch:
         self.looks += 1
         self.silent += look.value is None
         function, sla = self.orders.function, self.orders.sla
-        if sla is not None and self.alarm.look(
-            None if look.value is None else sla.holds(look.value)
-        ):
+        if sla is not None and self.alarm.look(look.held(sla.holds, self.alarm.raised)):
             state = "breaks" if self.alarm.raised else "holds again"
             if self.alarm.withdrawn:
                 state = f"is without an answer ({look.why}), and no longer known to break"
@@ -323,7 +328,17 @@ class LiveWatch:
         self._watch_drift(look)
         self._say(look, beside)
         if (path := self.orders.textfile) is not None:
-            _write(path, _watched(self.orders, self.live.found), self._reported(look, beside))
+            self._write_again(path, self._reported(look, beside))
+
+    def _write_again(self, path: Path, look: FunctionLook) -> None:
+        """A disk that is full for a while ends no watch: it is said once, and tried again."""
+        try:
+            _write(path, _watched(self.orders, self.live.found), look)
+            self._unwritten = False
+        except UsageError as error:
+            if not self._unwritten:
+                self._unwritten = True
+                self._note(str(error))
 
     def _note(self, text: str) -> None:
         """A change, for those who read along and those at a screen."""

@@ -41,7 +41,11 @@ UNCOUNTED = ("", "<not counted>", "<not supported>", "nan", "n/a", "na", "none",
 KPIS = ("output_rate", "latency", "input_rate")
 SECONDS = ("", "unnamed: 0", "time", "second", "seconds", "timestamp")
 """Headings of the column that counts seconds, in small letters; pandas writes the first two."""
-PLACEHOLDER_SHARE, FEWEST_PLACEHOLDERS, PLACEHOLDER_APART = 0.01, 5, 1.2
+DISORDER_S = 2.0
+"""By which seconds may go back within an experiment."""
+FEWEST_IN_A_STRETCH = 5
+"""Rows on average."""
+PLACEHOLDER_SHARE, FEWEST_PLACEHOLDERS, PLACEHOLDER_APART = 0.01, 5, 5.0
 """From which on the largest latency, repeated to the last digit and that many times the next one,
 is no measurement but what stands there when nothing answered."""
 OTHER_UNIT = 300.0
@@ -147,6 +151,7 @@ def read_counters(
         experiments += reading.experiments
         gaps += reading.gaps
         _must_be_usable(kept.came - before, reading)
+        _must_be_in_order(reading)
         aside.take(reading.aside)
         if kept.came == before:
             notes.append(f"{file.name} has only rows that were read before")
@@ -188,20 +193,27 @@ class _Reading:
         self.columns = [headings.index(name) for name in wanted]
         self.second = next((i for i, name in enumerate(headings) if _is_second(name)), None)
         self.experiments = [file.stem]
-        self.gaps = self.read = self.repeated = 0
+        self.read = self.repeated = 0
+        self._steps: list[float] = []
+        self._first_s: float | None = None
         self.kpi_sample: list[float] = []
         self._last = -1.0
 
     def rows(self) -> Iterator[list[float]]:
         with _opened(self.file) as text:
             lines = csv.reader(_lines(text, self.file))
-            next(lines)
+            next(lines, None)
             for cells in _guarded(lines, self.file):
                 self.read += 1
                 where = f"{self.file.name}:{lines.line_num}"
                 figures = self._figures(cells, where)
                 if figures is not None:
                     yield [*figures, float(self.first + len(self.experiments) - 1)]
+
+    @property
+    def gaps(self) -> int:
+        """Steps of the seconds that are longer than the usual one."""
+        return int((np.array(self._steps) > 1.5 * np.median(self._steps or [1.0])).sum())
 
     @property
     def kpi_middle(self) -> float:
@@ -250,7 +262,11 @@ class _Reading:
             return
         if not np.isfinite(now):
             return
-        if now < self._last:
+        if (
+            now < self._last - DISORDER_S
+            or self._first_s is not None
+            and now <= self._first_s < self._last
+        ):
             self.experiments.append(f"{self.file.stem} from line {where.rpartition(':')[2]}")
             if self.first + len(self.experiments) > MOST_EXPERIMENTS:
                 raise UsageError(
@@ -258,8 +274,11 @@ class _Reading:
                     where=where,
                     remedy="Give rows in the order in which they were measured",
                 )
-        elif now > self._last + 1.0 and self._last >= 0.0:
-            self.gaps += 1
+            self._first_s = now
+        elif now > self._last >= 0.0 and len(self._steps) < MOST_REMEMBERED:
+            self._steps.append(now - self._last)
+        if self._first_s is None:
+            self._first_s = now
         self._last = now
 
 
@@ -323,6 +342,8 @@ def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
     limit = csv.field_size_limit(LONGEST_CELL)
     try:
         yield from lines
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from None
     except (csv.Error, UnicodeDecodeError) as error:
         at = getattr(lines, "line_num", 0)
         raise UsageError(
@@ -345,6 +366,18 @@ def _must_be_usable(used: int, reading: _Reading) -> None:
         where=first.get(why, str(reading.file)),
         remedy="Leave that file or column out, or mend it",
     )
+
+
+def _must_be_in_order(reading: _Reading) -> None:
+    """Raises `UsageError` of a file whose seconds go back so often that they are in no order."""
+    stretches = len(reading.experiments)
+    if stretches > 1 and reading.read < FEWEST_IN_A_STRETCH * stretches:
+        raise UsageError(
+            f"its seconds go back every {reading.read / stretches:.1f} rows: neighbouring seconds "
+            "would be taken for experiments of their own",
+            where=str(reading.file),
+            remedy="Give rows in the order in which they were measured, a file for each experiment",
+        )
 
 
 def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:

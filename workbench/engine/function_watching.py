@@ -49,6 +49,8 @@ class ReportedWatches:
         here.heard_at, here.ended = now, report.ended
         if report.look is not None:
             look = report.look
+            if here.looks and look.at < here.looks[-1].at:  # a clock was set back
+                here.looks.clear()
             here.looks.append(replace(look, why=_short(look.why), sign=_short(look.sign)))
         here.notes.extend(replace(note, text=_short(note.text)) for note in report.notes[-NOTES:])
 
@@ -63,6 +65,8 @@ class ReportedWatches:
         ]
 
     def of(self, session: str, since: float, now: float) -> FunctionWatches:
+        """Those of a session with looks after `since`; all of them if that is yet to come."""
+        since = since if since <= now else 0.0
         found = [
             FunctionWatch(
                 watched,

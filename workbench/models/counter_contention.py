@@ -17,6 +17,7 @@ from scipy import stats
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.counter_rows import CounterRows
+from workbench.models.estimator import seeded_subset
 from workbench.models.folds import Ints
 
 TRAFFIC = ("rx_packets", "segments_sent", "tx_packets", "connections_accepted")
@@ -36,6 +37,8 @@ DISTURBED = 4.0
 quiet: somebody whom the campaign did not call was there (Hampel's identifier)."""
 MOST_DISTURBED = 0.2
 """Share of quiet windows that may be left out for that; more of them, and it is their scatter."""
+MOST_PAIRED = 500
+"""Quiet windows of which each two are compared."""
 BEYOND = 0.35
 """Logs by which traffic may be outside of what was learned alone."""
 VARIED = 0.5
@@ -240,7 +243,8 @@ def _undisturbed(load: Floats, logs: Floats, quiet: Ints) -> Ints:
     """Quiet windows without those far over the others: by medians, which these do not move."""
     slope = 0.0
     if np.ptp(load[quiet]) > VARIED:
-        slope = float(stats.theilslopes(logs[quiet], load[quiet]).slope)
+        some = np.flatnonzero(quiet)[seeded_subset(int(quiet.sum()), MOST_PAIRED, 0)]
+        slope = float(stats.theilslopes(logs[some], load[some]).slope)
     over = logs - slope * load
     over -= np.median(over[quiet])
     sd = max(float(stats.median_abs_deviation(over[quiet], scale="normal")), LEAST_SD)

@@ -292,6 +292,10 @@ class PerfReader:
         process, self._process = self._process, None
         if process is None or self._reading is None:
             return
+        if process.returncode is not None:  # its child may hold the pipe open
+            self._lose(
+                self.here.events, f"perf ended while it counted (exit code {process.returncode})"
+            )
         self._ending = True
         assert process.stdin is not None
         process.stdin.close()

@@ -27,7 +27,8 @@ def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatc
 
     def whole(watch: FunctionWatch) -> FunctionWatch:
         looks = {look.at: look for look in (*before.get(watch.watched, ()), *watch.looks)}
-        return replace(watch, looks=tuple(looks[at] for at in sorted(looks) if at >= least))
+        known = (looks[at] for at in sorted(looks) if least <= at <= news.now + LATE_S)
+        return replace(watch, looks=tuple(known))  # later ones are of a clock that was set back
 
     return FunctionWatches(news.now, tuple(whole(watch) for watch in news.watches))
 
