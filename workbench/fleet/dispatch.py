@@ -24,6 +24,7 @@ from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fetched_bundles import store_fetched
 from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.hearing import Hearing
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 TICK_S = 0.2
-RETURN_S = 20.0
-"""How long a shard waits for the host that began it, once that is gone."""
+RETURN_S = 60.0
+"""How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
+before it starts a worker again (`keeper.LONGEST_PAUSE_S`) and that takes to be there. It may have
+finished the shard, and nobody but itself can say so; others have other shards to measure meanwhile.
+"""
 ABSENT_S = 120.0
 """How long a fleet may be without any host."""
 TRIES = 3
@@ -128,6 +132,7 @@ class Dispatch:
         tell: Tell,
     ) -> None:
         self._client, self._ledger, self._tell = client, ledger, tell
+        self._hearing = Hearing()
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
@@ -223,7 +228,7 @@ class Dispatch:
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
         try:
-            known = await workers_of(self._client)
+            known = await workers_of(self._client, self._hearing)
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
         return {name: address for name, address in known.items() if name in self.hosts}
@@ -377,11 +382,6 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            lying = await asyncio.to_thread(self._ledger.lying, waiting.order)
-            if lying is not None:
-                self._count(waiting, lying)
-                hand.waiting = None
-                return
             began = time.monotonic()
             self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
             order = codec.dumps(codec.to_plain(waiting.order))
