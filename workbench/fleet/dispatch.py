@@ -68,6 +68,8 @@ class OpenShard:
     order: ShardOrder
     host: str = ""
     until: float = 0.0
+    bound: str = ""
+    """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -149,6 +151,18 @@ class Dispatch:
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
 
+    def bind(self, hosts: Mapping[str, str]) -> None:
+        """Shards, by key, that go to this host and no other: where it does not come back they are
+        set aside."""
+        for waiting in self._waiting:
+            waiting.bound = hosts.get(waiting.order.shard.key, "")
+
+    def carry_on(self, before: Dispatch) -> None:
+        """Count what another one has gathered and set aside for the same campaign."""
+        self.gathered |= before.gathered
+        self.set_aside |= before.set_aside
+        self._total += before.total
+
     @property
     def _left(self) -> bool:
         busy = any(hand.task is not None for hand in self._hands.values())
@@ -210,6 +224,7 @@ class Dispatch:
                     idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
                     if hand.task is None and idle:
                         self._employ(hand, loop.time())
+                self._give_up_bound(loop.time())
                 self._give_up(loop.time() - able_at)
                 await asyncio.sleep(TICK_S)
         finally:
@@ -222,7 +237,7 @@ class Dispatch:
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
-            elif host := self._ledger.begun.get(waiting.order.shard.key):
+            elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
                 waiting.host, waiting.until = host, until
 
     async def _present(self) -> dict[str, str]:
@@ -283,6 +298,17 @@ class Dispatch:
                 waiting.failures |= self._unfit
                 self.set_aside[waiting.order.shard.key] = waiting
 
+    def _give_up_bound(self, now: float) -> None:
+        """Set aside what is bound to a host that may not measure, or that did not come back."""
+        for waiting in [each for each in self._waiting if each.bound]:
+            host = waiting.bound
+            away = host not in self._hands or host in self.told_held
+            if host in self._unfit or (away and now >= waiting.until):
+                self._waiting.remove(waiting)
+                held = self.told_held.get(host, "is gone")
+                waiting.failures[host] = self._unfit.get(host, held)
+                self.set_aside[waiting.order.shard.key] = waiting
+
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
@@ -309,7 +335,7 @@ class Dispatch:
 
     def _next(self, host: str, now: float) -> OpenShard | None:
         """What a host is to measure: what it began, else what waits for nobody else."""
-        fit = [w for w in self._waiting if host not in w.failures]
+        fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
         begun = next((w for w in fit if w.host == host), None)
         return begun or next((w for w in fit if not w.host or now >= w.until), None)
 
@@ -319,7 +345,8 @@ class Dispatch:
             await self._post(hand)
             await self._compare_clocks(hand)
             open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
-            keys = {w.order.session: w.order.shard.key for w in open_}
+            # Of planned points a finished session does not say whether it has them.
+            keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
             plain = codec.dumps(keys)
             found = codec.loads(await self._remote(hand, tasks.find_shards, plain))
             for each in found:
@@ -413,7 +440,7 @@ class Dispatch:
         own = self._own.get(host)
         if own is waiting:
             del self._own[host]
-        elif len(waiting.failures) < min(TRIES, len(self._hands)):
+        elif not waiting.bound and len(waiting.failures) < min(TRIES, len(self._hands)):
             self._waiting.append(waiting)
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
             return
