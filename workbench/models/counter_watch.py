@@ -164,6 +164,18 @@ class CounterWatch:
             value, value * float(np.exp(-half)), value * float(np.exp(half)), apart=share
         )
 
+    def said(self, x: Floats) -> tuple[Floats, Floats]:
+        """The KPI, and the half width of its interval in logs, each of shape (m,), wherever the
+        counters lie: for who knows by other means what is outside of what was learned.
+
+        Parameters
+        ----------
+        x : of shape (m, d), in the order of `features`.
+        """
+        places = (self._logs(x) - self._centre) / self._spread
+        half = [self.reach * self._scale(self._apart(place)) for place in places]
+        return self.model.predict(x), np.array(half)
+
     def rates(self, holds: Callable[[float], bool]) -> AlarmRates:
         """Misses and false alarms of single looks at held-out experiments."""
         silent = self._nearest > self.limit
