@@ -44,8 +44,9 @@ def measured_and_predicted(answer: dict[str, Any]) -> list[dict[str, float]]:
 def _heading(answer: dict[str, Any]) -> Iterator[str]:
     names = " and ".join(one["target"] for one in answer["functions"])
     yield from wrapped(
-        f"{answer['chain']}, a topology not trained on: {answer['kpi']} by {answer['rule']} of "
-        f"models of {names}, over their own load and what others take of their cores"
+        f"{answer['chain']}, a topology not trained on: {answer['kpi']} by the rule "
+        f"{answer['rule']}, of models of {names} over their own load and what others "
+        "take of their cores"
     )
     for one in answer["functions"]:
         yield from wrapped(

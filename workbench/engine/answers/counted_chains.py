@@ -249,7 +249,8 @@ def _part(one: CountedFunction, kpi: str, ceiling: float, learning: Callable[[st
         learning(f"{one.target}: {name} from {len(used_for)} windows")
         most = ceiling if timed else np.inf
         if not used_for:
-            raise DataError("was overloaded in every window", where=one.target, remedy="Load it less")
+            what = "was overloaded in every window"
+            raise DataError(what, where=one.target, remedy="Measure it at lower loads")
         reach[name] = min(w.wl for w in used_for), max(w.wl for w in used_for)
         told[name] = CountedForecaster(name, used_for, most)
     return Part(
