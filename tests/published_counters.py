@@ -19,6 +19,15 @@ class LineModel(CounterModel):
         return own_families(self.random_state, x.shape[1])["line"]().fit(x, y)
 
 
+class QuadraticModel(CounterModel):
+    """Ours where it is a quadratic ridge in logs, for counters that are no straight line."""
+
+    chosen_ = "quadratic"
+
+    def _made(self, x: Any, y: Any, groups: Any) -> Any:
+        return own_families(self.random_state, x.shape[1])["quadratic"]().fit(x, y)
+
+
 EVENTS = ("instructions", "cache-references", "LLC-loads", "cycles", "mem-stores")
 
 

@@ -9,16 +9,16 @@ competitors on its cores, of which the share is measured that they really used.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.chains.composition import CARRIED, ChainForecaster
+from workbench.chains.composition import CARRIED, ChainForecaster, Outlook
 from workbench.chains.function_profiles import Part
 from workbench.chains.usage import ExpectedUsage
 from workbench.domain.chains import NeighbourCost, SharedCores
-from workbench.domain.competitors import COMPETITOR, NONE, competitor_of
+from workbench.domain.competitors import COMPETITOR, NONE, Competitor, competitor_of
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
@@ -26,6 +26,9 @@ from workbench.models.base import Floats
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.models.scales import figure
 
+SCATTER = 1.1
+"""By which what a function leaves to others may be more than they took, and still be the same:
+both are counted, in samples that scatter."""
 _ROUNDING = 1e-9
 """Loads go through logarithms and back."""
 
@@ -69,6 +72,20 @@ class Contention:
         return (self.share.value - self.below.share) / apart if apart > 0.0 else 0.0
 
 
+ContentionReader = Callable[[Forecaster, Contention], Forecaster]
+"""What is known of a KPI of a function alone, and its contention: what the KPI is there."""
+
+
+@dataclass(frozen=True)
+class OutlookBeside:
+    """A chain at one operating point: on shared cores, as if each function had its own, and what
+    these cost each other."""
+
+    beside: Outlook
+    alone: Outlook
+    costs: tuple[NeighbourCost, ...]
+
+
 class BesideNeighbours:
     """Implements `Forecaster`: a function's KPI at a contention between two that were measured.
 
@@ -84,12 +101,18 @@ class BesideNeighbours:
         """Raises `DataError` for what was never profiled."""
         at = self._contention
         told = {name: self._alone.forecast(_beside(points, name)) for name in at.around}
-        below, above = told[at.below.competitor], told[at.above.competitor]
-        mean = (1.0 - at.weight) * below.mean + at.weight * above.mean
+        mean = self._expected(points, told)
         low = np.min([one.low for one in told.values()], axis=0)
         high = np.max([one.high for one in told.values()], axis=0)
         extrapolates = np.any([one.extrapolates for one in told.values()], axis=0) | at.beyond
         return Forecast(mean, np.minimum(low, mean), np.maximum(high, mean), extrapolates)
+
+    def _expected(self, points: Points, told: Mapping[str, Forecast]) -> Floats:
+        """Log of the KPI, of shape (m,), from what is told of the levels around the share."""
+        del points  # the levels were asked at them
+        at = self._contention
+        below, above = told[at.below.competitor], told[at.above.competitor]
+        return (1.0 - at.weight) * below.mean + at.weight * above.mean
 
 
 class ChainOnSharedCores:
@@ -105,6 +128,9 @@ class ChainOnSharedCores:
     cores : numbers of cores, by function; two have all of them in common or none, and who is
         missing shares with nobody.
     samples : of the profiled targets, valid or not.
+    read : makes of what is known of a KPI alone what it is at a contention. None: profiles are
+        read off between two competitors, and none may be in the chain besides. With a reader a
+        competitor for the CPU of the functions' own cores counts as one more neighbour.
     """
 
     def __init__(
@@ -113,9 +139,11 @@ class ChainOnSharedCores:
         usage: ExpectedUsage,
         cores: Mapping[str, frozenset[int]],
         samples: Sequence[Sample],
+        read: ContentionReader | None = None,
     ) -> None:
         self.kpi, self._chain, self._usage = chain.kpi, chain, usage
         self._cores, self._samples = cores, samples
+        self._read, self._rivals = read or BesideNeighbours, read is not None
         self._neighbours = {
             name: tuple(other for other in cores if other != name and cores[other] == own)
             for name, own in cores.items()
@@ -123,7 +151,7 @@ class ChainOnSharedCores:
 
     def forecast(self, points: Points) -> Forecast:
         """Raises as `at`."""
-        told = [self._said(configuration, wl)[0] for configuration, wl in points]
+        told = [self.outlook(configuration, wl).beside.chain for configuration, wl in points]
         return Forecast(
             np.concatenate([one.mean for one in told]),
             np.concatenate([one.low for one in told]),
@@ -140,28 +168,32 @@ class ChainOnSharedCores:
             Where a function was not measured beside a competitor that takes as much of its cores
             as its neighbours do, at that allocation and load.
         """
-        said, costs = self._said(configuration, wl)
-        return SharedCores(_estimate(said), costs, bool(said.extrapolates[0]))
+        told = self.outlook(configuration, wl)
+        said = told.beside.chain
+        return SharedCores(estimate_of(said), told.costs, bool(said.extrapolates[0]))
 
-    def _said(
-        self, configuration: Configuration, wl: float
-    ) -> tuple[Forecast, tuple[NeighbourCost, ...]]:
-        if competitor_of(configuration) is not None:
+    def outlook(self, configuration: Configuration, wl: float) -> OutlookBeside:
+        """The same with what the functions contribute there. Raises as `at`."""
+        rival = competitor_of(configuration)
+        if rival is not None and not (self._rivals and _for_cpu(rival)):
             raise DataError(
                 "neighbours and a competitor at once were not measured",
                 where=COMPETITOR,
                 remedy=f"Ask at {COMPETITOR}={NONE}",
             )
-        (point,) = points = _beside([(configuration, wl)], NONE)
+        points = _beside([(configuration, wl)], rival.text if rival else NONE)
         alone = self._chain.outlook(points)
         cores = self._usage.forecast(points)
         parts, found = dict(self._chain.parts), {}
         for name, others in self._neighbours.items():
             if others:
-                load = float(alone.loads[name][0])
-                taken = _taken([cores[other] for other in others], len(self._cores[name]))
-                found[name] = self._contention(name, point[0], load, taken)
-                parts[name] = _part_beside(parts[name], found[name])
+                load, many = float(alone.loads[name][0]), len(self._cores[name])
+                levels = self._levels(name, configuration, load)
+                taken = _taken([cores[other] for other in others], many)
+                if rival is not None:
+                    taken = _with_rival(rival.text, taken, levels, cores[name], many)
+                found[name] = contention_at(name, taken, levels)
+                parts[name] = _part_beside(parts[name], found[name], self._read)
         beside = self._chain.of_parts(parts).outlook(points)
         costs = tuple(
             NeighbourCost(
@@ -170,20 +202,20 @@ class ChainOnSharedCores:
                 len(self._cores[name]),
                 at.share,
                 (at.below.competitor, at.above.competitor),
-                _estimate(alone.functions[name]),
-                _estimate(beside.functions[name]),
+                estimate_of(alone.functions[name]),
+                estimate_of(beside.functions[name]),
             )
             for name, at in found.items()
         )
-        return beside.chain, costs
+        return OutlookBeside(beside, alone, costs)
 
-    def _contention(
-        self, name: str, configuration: Configuration, load: float, share: Estimate
-    ) -> Contention:
+    def _levels(
+        self, name: str, configuration: Configuration, load: float
+    ) -> list[ContentionLevel]:
         part = self._chain.parts[name]
-        own = part.configuration(configuration, name)
-        levels = levels_at(part, own, load, self._samples, len(self._cores[name]))
-        return contention_at(name, share, levels)
+        ((nobody, _),) = _beside([(configuration, load)], NONE)
+        own = part.configuration(nobody, name)
+        return levels_at(part, own, load, self._samples, len(self._cores[name]))
 
 
 def levels_at(
@@ -204,7 +236,7 @@ def levels_at(
         if sample.point.target != part.target or not sample.valid or used is None or rival is None:
             continue
         alike = _beside([(sample.point.configuration, 0.0)], NONE)[0][0] == own
-        if alike and rival.kind == "cpu" and rival.place == "function" and used.cpu_share > 0.0:
+        if alike and _for_cpu(rival) and used.cpu_share > 0.0:
             counts.add(round(used.cpu_cores / used.cpu_share))
             seen.setdefault(rival.text, []).append((sample.point.wl, used.cpu_share))
     if not seen:
@@ -222,7 +254,7 @@ def levels_at(
         )
     found = [ContentionLevel(NONE, 0.0)]
     for text, at in seen.items():
-        loads, shares = _by_load(at)
+        loads, shares = by_load(at)
         # What the function before it is forecast to carry of a load counts as that load.
         if loads[0] * CARRIED <= load <= loads[-1] * (1.0 + _ROUNDING):
             found.append(
@@ -276,8 +308,38 @@ def _taken(neighbours: Sequence[Forecast], cores: int) -> Estimate:
     return Estimate(value, low, high)
 
 
-def _part_beside(part: Part, contention: Contention) -> Part:
-    beside = {kpi: BesideNeighbours(one, contention) for kpi, one in part.forecasters.items()}
+def _with_rival(
+    text: str,
+    neighbours: Estimate,
+    levels: Sequence[ContentionLevel],
+    own: Forecast,
+    cores: int,
+) -> Estimate:
+    """The share of a competitor and of neighbours together.
+
+    One that takes all that it can get had that beside the function alone: neighbours take it from
+    the competitor then, and all others together have no more than the function leaves.
+    """
+    rival = next((level.share for level in levels if level.competitor == text), None)
+    if rival is None:
+        raise DataError(
+            f"was not measured beside {text} at that load",
+            where="shared cores",
+            remedy=f"Profile it with {COMPETITOR}: [{NONE}, '{text}'] up to that load",
+        )
+    most = max(rival, 1.0 - float(np.exp(own.mean[0])) / cores)
+    ends = [min(rival + end, most) for end in (neighbours.value, neighbours.low, neighbours.high)]
+    known = levels[-1].share
+    return Estimate(*(known if known < end <= known * SCATTER else end for end in ends))
+
+
+def _for_cpu(rival: Competitor) -> bool:
+    """Whether it takes CPU of the functions' own cores, as neighbours do."""
+    return rival.kind == "cpu" and rival.place == "function"
+
+
+def _part_beside(part: Part, contention: Contention, read: ContentionReader) -> Part:
+    beside = {kpi: read(one, contention) for kpi, one in part.forecasters.items()}
     return replace(part, forecasters=beside)
 
 
@@ -287,7 +349,7 @@ def _beside(points: Points, competitor: str) -> list[tuple[Configuration, float]
     ]
 
 
-def _by_load(at: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
+def by_load(at: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
     """Loads, rising, and the mean share at each."""
     loads, place = np.unique([load for load, _ in at], return_inverse=True)
     shares = np.bincount(place, [share for _, share in at]) / np.bincount(place)
@@ -298,7 +360,8 @@ def _listed(counts: set[int]) -> str:
     return " and ".join(str(count) for count in sorted(counts))
 
 
-def _estimate(forecast: Forecast) -> Estimate:
+def estimate_of(forecast: Forecast) -> Estimate:
+    """A forecast of one point, in the KPI's unit."""
     return Estimate(
         *(float(np.exp(ends[0])) for ends in (forecast.mean, forecast.low, forecast.high))
     )

@@ -51,6 +51,13 @@ class CountersOfSession:
     function: Annotated[
         str, typer.Option(help="Of --session: a function that it measured alone.")
     ] = ""
+    chain: Annotated[
+        str,
+        typer.Option(
+            help="Of --session: predict this chain, or A,B,C in a series, by models of its "
+            "functions alone and beside competitors."
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,9 @@ def counters(
         from workbench.domain.errors import UsageError
 
         raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
-    if of.session:
+    if of.chain:
+        answer = _composed(paths or [], of, reading.kpi, more)
+    elif of.session:
         answer = _session(paths or [], of, reading.kpi, more)
     else:
         answer = _published(paths or [], of, reading, more)
@@ -110,11 +119,13 @@ def counters(
     if json:
         put_json(answer)
         return
+    from workbench.cli.counter_chain_words import chain_text, measured_and_predicted
     from workbench.cli.counter_words import figure_text, text_of
 
-    put(text_of(answer))
-    if plot and answer["points"]:
-        put(figure_text(answer["points"], str(answer["kpi"])))
+    put(chain_text(answer) if of.chain else text_of(answer))
+    points = measured_and_predicted(answer) if of.chain else answer["points"]
+    if plot and points:
+        put(figure_text(points, str(answer["kpi"])))
 
 
 def _session(
@@ -145,6 +156,24 @@ def _session(
         rows = {name: one.rows for name, one in counted.items()}
         answer["transfer"] = transfer(of_own_experiments(rows), more.unseen)
     return {"layout": "session", **answer}
+
+
+def _composed(
+    paths: list[Path], of: CountersOfSession, kpi: str, more: MoreOfCounters
+) -> dict[str, Any]:
+    """A chain by models of its functions."""
+    from workbench.cli.chain_from_counters import chain_from_counters
+    from workbench.cli.context import session_name
+    from workbench.cli.session_counters import told_kpi
+    from workbench.domain.errors import UsageError
+
+    if not of.session or paths or of.function or more.unseen or more.explain:
+        raise UsageError(
+            "a chain is composed of a session's functions, and nothing else is asked with it",
+            where="--chain",
+            remedy="Write --session NAME --chain NAME, or A,B,C, with --kpi, --plot or --json",
+        )
+    return chain_from_counters(session_name(of.session), of.chain, told_kpi(kpi or "throughput"))
 
 
 def _published(

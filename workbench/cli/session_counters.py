@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from workbench.domain.campaign import Campaign
     from workbench.domain.sample_review import SampleDetail
+    from workbench.domain.samples import Sample
     from workbench.engine.answers.counter_learning import CountedRows
     from workbench.link.client import Client
 
@@ -49,13 +50,9 @@ async def samples_alone(client: Client, session: str, function: str) -> list[Sam
     Raises `UsageError` where there is none.
     """
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import ListSamples
     from workbench.domain.sample_review import GetSample
 
-    samples, offset = [], 0
-    while page := (await client.ask(ListSamples(session, offset))).samples:
-        samples += [one for one in page if one.point.target == function]
-        offset += len(page)
+    samples = await samples_listed(client, session, function)
     if not samples:
         raise UsageError(
             f"has no samples of {function} alone",
@@ -63,6 +60,18 @@ async def samples_alone(client: Client, session: str, function: str) -> list[Sam
             remedy="Name a function that was measured alone; `workbench show` lists them",
         )
     return [await client.ask(GetSample(session, one.id)) for one in samples[-MOST_SAMPLES:]]
+
+
+async def samples_listed(client: Client, session: str, target: str) -> list[Sample]:
+    """A session's samples of a target, without their evidence."""
+    from workbench.domain.messages import ListSamples
+
+    samples: list[Sample] = []
+    offset = 0
+    while page := (await client.ask(ListSamples(session, offset))).samples:
+        samples += [one for one in page if one.point.target == target]
+        offset += len(page)
+    return samples
 
 
 async def counted_of(

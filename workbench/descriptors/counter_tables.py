@@ -262,10 +262,8 @@ class _Reading:
             return
         if not np.isfinite(now):
             return
-        if (
-            now < self._last - DISORDER_S
-            or self._first_s is not None
-            and now <= self._first_s < self._last
+        if now < self._last - DISORDER_S or (
+            self._first_s is not None and now <= self._first_s < self._last
         ):
             self.experiments.append(f"{self.file.stem} from line {where.rpartition(':')[2]}")
             if self.first + len(self.experiments) > MOST_EXPERIMENTS:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workbench.domain import kpis
 from workbench.domain.competitors import COMPETITOR, NONE
-from workbench.domain.observations import OBSERVABLES, Observation, TRACE, is_level
+from workbench.domain.observations import OBSERVABLES, TRACE, Observation, is_level
 from workbench.domain.samples import Sample, UsageSecond, Window
 from workbench.measuring.censoring import Distribution
 

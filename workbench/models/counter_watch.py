@@ -15,8 +15,8 @@ from scipy import stats
 
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
-from workbench.models.counter_models import OwnCounterModel
 from workbench.models.counter_contention import BEYOND, traffic_of
+from workbench.models.counter_models import OwnCounterModel
 from workbench.models.counter_rows import (
     CounterRows,
     DroppedFeature,
@@ -206,6 +206,18 @@ class CounterWatch:
         if counted[name] >= learned.min() * math.exp(-BEYOND):
             return ""
         return f"{OUTSIDE}: {name} is {counted[name]:.3g}, learned from {learned.min():.3g} on"
+
+    def said(self, x: Floats) -> tuple[Floats, Floats]:
+        """The KPI, and the half width of its interval in logs, each of shape (m,), wherever the
+        counters lie: for who knows by other means what is outside of what was learned.
+
+        Parameters
+        ----------
+        x : of shape (m, d), in the order of `features`.
+        """
+        places = (self._logs(x) - self._centre) / self._spread
+        half = [self.reach * self._scale(self._apart(place)) for place in places]
+        return self.model.predict(x), np.array(half)
 
     def rates(self, holds: Callable[[float], bool]) -> AlarmRates:
         """Misses and false alarms of single looks at held-out experiments."""

@@ -243,25 +243,35 @@ def _cores_shared(subject: Subject) -> Mapping[str, frozenset[int]]:
     Raises
     ------
     UsageError
-        If no two functions share any, or some and not all: how much of its CPU a function uses on
-        which of its cores is not known.
+        If no two functions share any, and as `cores_of_chain`.
     """
-    cores = subject.own.campaign.cores_of(subject.chain)
-    where, key = f"chain {subject.chain.name}", "managers.NAME.cpuset"
-    shared = _sharing(cores)
-    if not shared:
+    cores = cores_of_chain(subject.own.campaign, subject.chain)
+    if not _sharing(cores):
         raise UsageError(
-            f"no two of its functions are pinned to the same cores ({key})",
-            where=where,
+            "no two of its functions are pinned to the same cores (managers.NAME.cpuset)",
+            where=f"chain {subject.chain.name}",
             remedy="Leave out --shared-cores: each has cores of its own, or none is pinned",
         )
-    for one, other in shared:
+    return cores
+
+
+def cores_of_chain(campaign: Campaign, chain: Target) -> Mapping[str, frozenset[int]]:
+    """By function of a chain, the cores that it is pinned to.
+
+    Raises
+    ------
+    UsageError
+        If two share some and not all: how much of its CPU a function uses on which of its cores is
+        not known.
+    """
+    cores = campaign.cores_of(chain)
+    for one, other in _sharing(cores):
         if cores[one] != cores[other]:
             raise UsageError(
                 f"{one} and {other} share some of their cores and not all: how much they use on "
                 "which is not known",
-                where=where,
-                remedy=f"Pin both to the same cores ({key})",
+                where=f"chain {chain.name}",
+                remedy="Pin both to the same cores (managers.NAME.cpuset)",
             )
     return cores
 
