@@ -170,6 +170,17 @@ class EventsScreen(SessionScreen, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method in ("open", "replay_from") and self.here is None:
+            return "There is no line under the cursor."
+        return {
+            "open": "This line is about no sample.",
+            "follow": "The latest line is followed already.",
+            "older": "Nothing is older than the first line.",
+        }.get(method, "")
+
     def copied(self) -> tuple[str, str]:
         here = self.here
         if here is None:

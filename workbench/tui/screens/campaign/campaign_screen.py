@@ -357,6 +357,15 @@ class CampaignScreen(DraftScreen):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method == "next_target":
+            return "There is no other target."
+        if method == "run_draft" and self.terms.mistakes:
+            return f"{counted(len(self.terms.mistakes), 'mistake')} must be corrected first."
+        return ""
+
     def action_edit(self) -> None:
         if self.form is not None:
             self.form.edit()

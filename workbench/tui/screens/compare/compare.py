@@ -50,6 +50,9 @@ beyond chance and beyond what the host differs from itself.
 
 {other} chooses the session to compare this one with."""
 
+OF_CHAINS = ("chain", "rule", "profiles", "read_left", "read_right", "show_live", "anew")
+OF_CURVES = ("read_left", "read_right", "series", "log_y", "log_x", "zoom", "show_live")
+"""Actions that need a chain, or something that is drawn."""
 ASKED_ANEW = "comparing anew …"
 """In place of why nothing could be compared before: that may hold no longer."""
 
@@ -346,6 +349,34 @@ class CompareScreen(CompareAskingScreen, HasList):
             "zoom": lambda: not self._said,
             "show_live": lambda: self._key_here() != "",
         }
+
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method == "anew" and self.asking.busy is not None:
+            return "It is being computed."
+        if method == "insist":
+            return "No profiles of another host were refused."
+        if method in OF_CHAINS and not self._chains():
+            return self._why_no_chain(method)
+        if method in OF_CURVES and self._said:
+            return "There is nothing to be drawn yet."
+        no_axis = f"Errors have no such axis: {self.key('compare.view')} goes on to curves."
+        return {
+            **dict.fromkeys(("read_left", "read_right", "log_y", "log_x"), no_axis),
+            "chain": "There is no other chain.",
+            "kpi": "There is no other KPI.",
+            "rule": "There is no other rule: the first answer says which ones apply.",
+            "series": "The plot has no series.",
+            "show_live": "Live has no curve of it.",
+        }.get(method, "")
+
+    def _why_no_chain(self, method: str) -> str:
+        if self.view != "sessions":
+            return "This session has no chain of several functions."
+        if method == "anew":
+            return f"No other session is chosen yet: {self.key('compare.other')} chooses one."
+        return f"Two sessions are compared: {self.key('compare.view')} goes back to chains."
 
     def _chains(self) -> Sequence[object]:
         """Those that can be compared; none where sessions are."""

@@ -324,6 +324,32 @@ class ModelsScreen(ScoringScreen, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if method == "roll_back" and (why := self.why_no_command()):
+            return why
+        if said := super().why_not(method):
+            return said
+        line, pane = self._line, self.key("models.pane")
+        if method in ("target", "kpi", "pane", "over", "sort", "reverse") and not self._subjects:
+            return f"No model is stored yet: {self.key('models.score')} scores the methods."
+        if method == "roll_back":
+            return self._why_no_way_back(line)
+        return {
+            "target": "Models of one target are here alone.",
+            "kpi": "There is no model of another KPI.",
+            "pane": "What was scored now has no version, and so nothing else to show.",
+            "over": f"Residuals alone have two axes: {pane} goes on to them.",
+            "sort": f"No table of scores is shown: {pane} goes on to it.",
+            "reverse": f"No column sorts the scores: {self.key('models.sort')} chooses one.",
+        }.get(method, "")
+
+    def _why_no_way_back(self, line: VersionLine | None) -> str:
+        if line is None or not line.back:
+            return "Only an accepted model of a chain, or its profiles, can be put in force again."
+        if line.in_force:
+            return "It is in force already."
+        return f"{plain(self.opened.control_lock.driver)} drives what is being measured."
+
     def legend(self) -> tuple[str, ...]:
         return (*SCORE_COLUMNS, *legend(self.query_one(ProfilePlot).glyphs, plot_marks))
 

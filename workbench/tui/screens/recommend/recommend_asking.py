@@ -103,6 +103,22 @@ class RecommendAsking(QuestionScreen):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if method in ("verify", "end_measuring") and (why := self.why_no_command()):
+            return why
+        if said := super().why_not(method):
+            return said
+        if method in ("ask", "export") and self.opened.replay is not None:
+            return "This is a replay: the engine would answer of the whole session."
+        if method == "ask":
+            return "The campaign is not planned yet."
+        if method in ("verify", "export") and self.found() is None:
+            return f"There is no recommendation yet: {self.key('recommend.ask')} asks for one."
+        if method == "verify":
+            busy = self.asking.busy is not None
+            return "Something else is waited for." if busy else "Nothing is recommended here."
+        return ""
+
     # ------------------------------------------------------------------------- the engine
 
     async def _ask_engine(self, request: Request[R]) -> R:

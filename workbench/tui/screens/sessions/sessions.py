@@ -33,7 +33,7 @@ from workbench.tui.columns import Arrangement, ListColumn
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
-from workbench.tui.screens.base import HasList
+from workbench.tui.screens.base import NO_ENGINE, HasList
 from workbench.tui.screens.dialogs import ChoiceScreen, ColumnsScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -269,7 +269,7 @@ class SessionsScreen(HasList):
     def why_not(self, method: str) -> str:
         here = self.here
         if self.lost:
-            return "No engine answers now."
+            return NO_ENGINE
         if here is None:
             return "There is no session under the cursor."
         name = text.plain(here.name)

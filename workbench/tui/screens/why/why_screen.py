@@ -245,6 +245,9 @@ class WhyScreen(QuestionScreen, HasList):
             return "No point of this campaign would tell more."
         if method in ("measure", "pane", "show_live", "sample_left", "sample_right"):
             return "There is no answer yet."
+        if method == "anew":
+            busy = self.asking.busy is not None
+            return "The answer is being computed." if busy else "Nothing was measured yet."
         return ""
 
     def legend(self) -> tuple[str, ...]:
