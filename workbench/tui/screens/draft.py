@@ -317,6 +317,21 @@ class DraftScreen(WorkbenchScreen):
         self.app.push_screen(ConfirmScreen(question, "What it says now is lost."), answered)
 
     def action_edit_text(self) -> None:
+        """Once the engine has written the text of what was changed: it would be lost else."""
+        if self.draft.settled:
+            self._edit_text()
+        else:
+            self.do_latest(self._edit_settled_text)
+
+    async def _edit_settled_text(self) -> None:
+        name = self.draft.name
+        settled = await self.draft.until_settled()
+        if not settled:
+            self.workbench.say("Nobody has the text of what was changed: no engine answers.")
+        elif self.app.screen is self and self.draft.name == name:
+            self._edit_text()
+
+    def _edit_text(self) -> None:
         draft = self.draft
         try:
             text = editor.edited(self.app, draft.text, draft.name)
@@ -324,7 +339,7 @@ class DraftScreen(WorkbenchScreen):
             self.workbench.say(str(error), "error")
             return
         if draft.write("Editing the text", text):
-            self.workbench.say(f"Read it back. {self.key('app.undo')} takes it back.")
+            self.workbench.say(f"Took the edited text. {self.key('app.undo')} takes it back.")
         else:
             self.workbench.say("Nothing was changed.")
 

@@ -201,8 +201,7 @@ class RecommendScreen(RecommendAsking, HasList):
         )
 
     def action_ask(self) -> None:
-        self.add_class("-editing")
-        self.form.edit()
+        self.edit_form()
         self.draw()
 
     def action_more(self) -> None:

@@ -160,9 +160,21 @@ class RecommendAsking(QuestionScreen):
         mistakes = question.placed(error, values) if isinstance(request, Recommend) else {}
         self.form.refuse(mistakes)
         if mistakes:
-            self.form.edit()
+            self.edit_form()
+            # The form was hidden while it was asked, and what hears late of that gives up the keys.
+            self.call_after_refresh(self._keep_to_the_mistake)
         else:
             self.trouble = str(error)
+
+    def edit_form(self) -> None:
+        """Give the keys to its first field that is wrong, or its first; it is seen then."""
+        self.add_class("-editing")
+        self.form.edit()
+
+    def _keep_to_the_mistake(self) -> None:
+        if self.focused is None and any(field.mistake for field in self.form.fields):
+            self.edit_form()
+            self.draw()
 
     async def _recommend(self, request: Recommend) -> None:
         told = await self._answered(request)
