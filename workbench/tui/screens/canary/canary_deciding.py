@@ -204,7 +204,7 @@ class DecidingScreen(QuestionScreen):
             else "The model in force stays; the same samples are not proposed again."
         )
         if accept and not proposal.gain:
-            consequence += " On held-out points it is no better."
+            consequence += " On held-out samples it is no better."
 
         def answered(why: str | None) -> None:
             if why is not None:
