@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from workbench.domain.topology import Vnf, VnfTemplate
@@ -50,8 +52,24 @@ def test_softirq_time_is_the_seventh_figure() -> None:
     assert parse_softirq_s(stat) == pytest.approx(700 * TICK_S)
 
 
-def test_a_container_without_threads_has_none_to_give_back() -> None:
-    network_threads.release("0" * 64)
+@pytest.mark.parametrize(("of", "given_back"), [("a", "4711"), ("b", "")])
+def test_a_container_gives_its_own_threads_back_and_no_others(
+    of: str, given_back: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = tmp_path / "unified"
+    (tmp_path / "self").mkdir()
+    mount = f"30 23 0:26 / {mounted} rw - cgroup2 cgroup2 rw\n"
+    (tmp_path / "self" / "mountinfo").write_text(mount)
+    threads = (("4711", "napi/eth0-8193", "a" * 64), ("4712", "ksoftirqd/0", "b" * 64))
+    for thread, name, container in threads:
+        (tmp_path / thread).mkdir()
+        (tmp_path / thread / "comm").write_text(f"{name}\n")
+        (tmp_path / thread / "cgroup").write_text(f"0::/docker/{container}\n")
+    mounted.mkdir()
+    (mounted / "cgroup.procs").touch()
+    monkeypatch.setattr(network_threads, "PROC", tmp_path)
+    network_threads.release(of * 64)
+    assert (mounted / "cgroup.procs").read_text() == given_back, "to the root group"
 
 
 def test_a_process_that_is_gone_has_no_interfaces_to_serve() -> None:

@@ -47,6 +47,7 @@ from workbench.domain.events import (
     RunFinished,
     RunPaused,
     SampleTaken,
+    SessionCreated,
     StopRequested,
     TargetDeployed,
     UsageTick,
@@ -304,12 +305,18 @@ async def test_a_budget_that_reaches_for_no_sample_spends_nothing(client: Socket
 async def test_a_session_deleted_while_its_engine_lives_gives_its_name_free(
     engine: Engine, client: SocketClient
 ) -> None:
-    for _ in range(2):
-        await start(client, "deleted", budget_s=0.001)
+    file, began = engine.library.file_of("deleted"), []
+    for seed in (1, 2):
+        accepted = await start(client, "deleted", seed=seed, budget_s=0.001)
+        assert accepted.session == "deleted", "no other name is taken for it"
         async with client.follow("deleted") as feed:
-            await Watched(feed).finish()
+            assert (await Watched(feed).finish()).outcome == "budget"
         await asyncio.gather(*(t for t in asyncio.all_tasks() if t.get_name() == "session deleted"))
-        engine.library.file_of("deleted").unlink()
+        created = (await stored_events(client, "deleted"))[0].fact
+        assert isinstance(created, SessionCreated)
+        began.append(created.seed)
+        file.unlink()
+    assert began == [1, 2], "the second is a session of its own, from its first event on"
 
 
 async def test_campaigns_queue_and_a_queued_one_can_be_stopped(client: SocketClient) -> None:

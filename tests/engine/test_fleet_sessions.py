@@ -29,6 +29,7 @@ from workbench.domain.messages import ListSessions, PauseRun, ResumeSession, Sto
 from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
 from workbench.engine.sessions import fleet_sessions
+from workbench.engine.sessions.fleet_sessions import FleetRunHere, started
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 from workbench.store.session_file import SessionFile
@@ -118,10 +119,21 @@ async def test_what_was_folded_takes_its_place(engine: Engine) -> None:
     assert not folded.exists()
 
 
+@pytest.mark.parametrize("fails", [0, 3])
 async def test_a_session_whose_command_is_gone_is_interrupted(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, fails: int
 ) -> None:
+    """Also after looks that nobody expected to fail."""
     monkeypatch.setattr(fleet_sessions, "LOOK_S", 0.01)
+    left = [fails]
+
+    def there(here: FleetRunHere) -> bool:
+        if left[0]:
+            left[0] -= 1
+            raise ValueError("a bug")
+        return started(here.pid) == here.began is not None
+
+    monkeypatch.setattr(FleetRunHere, "is_there", property(there))
     client = LocalClient(engine, "tester")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         await client.ask(begin(engine.workspace, pid=process.pid))
@@ -132,5 +144,6 @@ async def test_a_session_whose_command_is_gone_is_interrupted(
             if one.state == "interrupted":
                 break
             await asyncio.sleep(0.01)
+    assert left == [0], "every look was taken"
     await client.ask(begin(engine.workspace))
     await client.ask(EndFleetSession("f"))

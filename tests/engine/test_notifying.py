@@ -189,6 +189,38 @@ def test_terminals_are_told_in_their_own_way() -> None:
     assert terminal_sequence(hostile, "xterm").count("\x07") == 1
 
 
+class Lines:
+    """A log that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+
+    def error(self, what: str, *, exc_info: BaseException, **others: object) -> None:
+        self.errors.append(exc_info)
+
+    def warning(self, what: str, **others: object) -> None:
+        """Not asked for."""
+
+
+async def test_what_nobody_expected_of_a_notice_is_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Lines()
+    monkeypatch.setattr(notifying, "log", log)
+    file = tmp_path / "notify.toml"
+    file.write_text("nonsense")
+
+    async def warn(session: str, text: str) -> None:
+        raise RuntimeError(f"{session} cannot be written")
+
+    notifier = Notifier(file, warn)
+    notifier.hear(Event(3, 2.0, "demo-1", FAILED), VIEW)
+    await notifier.close()
+    await asyncio.sleep(0)  # until who looks at its end has done so
+    assert [str(error) for error in log.errors] == ["demo-1 cannot be written"]
+    assert not notifier._telling, "nothing is kept of it"
+
+
 async def test_who_is_told_late_is_waited_for(tmp_path: Path) -> None:
     file, into = tmp_path / "notify.toml", tmp_path / "told"
     program = "import pathlib, sys, time; time.sleep(0.2); pathlib.Path(sys.argv[1]).touch()"

@@ -190,18 +190,39 @@ async def test_what_lies_in_the_sockets_place_is_named(workspace: Workspace) -> 
 
 async def test_an_engine_without_campaign_and_client_ends(workspace: Workspace) -> None:
     async with asyncio.timeout(30):
-        await serve(workspace, linger_s=0.01)
+        serving_it = asyncio.create_task(serve(workspace, linger_s=0.3))
+        client = await connected(workspace)
+        await asyncio.sleep(0.6)
+        assert not serving_it.done(), "somebody is there"
+        await client.close()
+        await serving_it
+    await nobody_serves(workspace)
+
+
+async def connected(workspace: Workspace) -> SocketClient:
+    """As soon as an engine listens."""
+    while not workspace.socket.exists():  # noqa: ASYNC110 - files ring no bell
+        await asyncio.sleep(0)
+    return await SocketClient.connect(workspace.socket, "me")
+
+
+async def nobody_serves(workspace: Workspace) -> None:
+    """The engine's socket is gone, and another one may hold the workspace."""
+    assert not workspace.socket.exists()
+    with pytest.raises(OSError, match="No such file"):
+        await asyncio.open_unix_connection(workspace.socket)
+    async with serving(workspace):
+        assert workspace.socket.exists()
 
 
 async def test_stop_engine_ends_it(workspace: Workspace) -> None:
     async with asyncio.timeout(30):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(serve(workspace, linger_s=1000))
-            while not workspace.socket.exists():  # noqa: ASYNC110 - files ring no bell
-                await asyncio.sleep(0)
-            client = await SocketClient.connect(workspace.socket, "me")
+            client = await connected(workspace)
             await client.ask(StopEngine())
             await client.close()
+    await nobody_serves(workspace)
 
 
 def test_lines_are_lines() -> None:

@@ -221,11 +221,20 @@ async def test_a_driver_who_does_not_answer_loses_the_wheel() -> None:
 
 def test_terminals_of_one_account_are_one_person() -> None:
     control_locks = ControlLocks(lambda _: True, lambda _: None)
-    first, second = Hello(2, "0", "ann@pts/1"), Hello(2, "0", "ann@pts/2")
-    control_locks.came(first)
-    control_locks.came(second)
+    terminals = ("ann@pts/1", "ann@pts/2", "bob@pts/1")
+    first, second, other = (Hello(2, "0", name) for name in terminals)
+    for who in (first, second, other):
+        control_locks.came(who)
     control_locks.launched("s", first)
     control_locks.steer(StopRun("s"), second)
+    assert control_locks.driver("s") == "ann", "the second terminal drives as well"
+    control_locks.left(first)
+    assert control_locks.driver("s") == "ann", "nor is it free while one of them is there"
+    with pytest.raises(NotAllowed, match="ann drives s"):
+        control_locks.steer(StopRun("s"), other)
+    control_locks.left(second)
+    control_locks.steer(StopRun("s"), other)
+    assert control_locks.driver("s") == "bob"
 
 
 def test_drivers_of_sessions_that_have_ended_are_forgotten_the_oldest_first() -> None:

@@ -157,7 +157,7 @@ async def test_names_of_keys_stay_in_their_column_of_the_help() -> None:
         assert isinstance(pilot.app.screen, HelpScreen)
         lines = pilot.app.screen._text().splitlines()
         line = next(line for line in lines if "Side by side" in line)
-        assert line.index("A plot for each target") == lines_column(lines, "Hold the drawing")
+        assert line.index("A plot for each target") == lines_column(lines, "Freeze what is shown")
 
 
 def lines_column(lines: list[str], words: str) -> int:

@@ -273,7 +273,7 @@ async def test_rejecting_asks_why_and_does_nothing_without() -> None:
         await pilot.press("d")
         await shows(pilot, "Reject proposal 3fa29c?")
         await pilot.press("enter")
-        await shows(pilot, "Say why")
+        await shows(pilot, "Give a reason")
         assert client.requests(DecideProposal) == []
         await pilot.press(*"noise", "enter")
         await until(pilot, lambda: client.requests(DecideProposal), "the request")

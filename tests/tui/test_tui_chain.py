@@ -121,6 +121,42 @@ async def test_shares_of_branches_stay_whole(tmp_path: Path) -> None:
         assert "can be run" in screen_text(pilot.app)
 
 
+async def test_a_share_or_name_that_makes_no_sense_is_said_in_its_dialog(tmp_path: Path) -> None:
+    async def refused(text: str, said: str) -> None:
+        dialog = pilot.app.screen
+        assert isinstance(dialog, NameScreen)
+        dialog.query_one("#name").value = text
+        await pilot.press("enter")
+        await until(pilot, lambda: said in " ".join(screen_text(pilot.app).split()), said)
+        assert pilot.app.screen is dialog, "it stays, with what was typed"
+        assert dialog.query_one("#name").value == text
+        await until(pilot, lambda: pilot.app.draft.settled, "the engine's word")
+        assert target(pilot) == before, "and nothing of it is kept"
+
+    async with drafting(tmp_path) as pilot:
+        await add(pilot, "haproxy")
+        await pilot.press("plus")
+        await settled(pilot)
+        before, undos = dict(target(pilot)), len(pilot.app.undos._done)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen), "the fields")
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NameScreen), "the question")
+        for text in ("many", "150%", "30", "-1%", "0"):
+            await refused(text, "! The share of the branch is ")
+        assert len(pilot.app.undos._done) == undos, "nor is it offered to be taken back"
+        await name_it(pilot, "0.25")
+        assert [float(part["share"]) for part in target(pilot)["parallel"]] == [0.75, 0.25]
+        assert not pilot.app.draft.mistakes
+        before = dict(target(pilot))
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NameScreen), "the question")
+        await refused("no name!", "! The name of the function is 'no name!'")
+        await refused("haproxy", "is the second function")
+        await name_it(pilot, "second")
+        assert target(pilot)["parallel"][1]["name"] == "second"
+
+
 async def test_mistakes_stand_where_they_are(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
@@ -240,6 +276,31 @@ async def test_the_text_goes_through_an_editor_and_back(
         assert pilot.app.draft.text == before
         await pilot.press("e")
         await until(pilot, lambda: "Nothing was changed." in toasts(pilot.app), "the toast")
+
+
+async def test_the_editor_gets_what_the_engine_has_not_seen_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was changed a moment before was written over by the text of before."""
+    seen: list[str] = []
+
+    def edited(app: object, text: str, name: str) -> str:
+        seen.append(text)
+        return text.replace("a moment before", "a moment later")
+
+    monkeypatch.setattr(editor, "edited", edited)
+    async with drafting(tmp_path) as pilot:
+        await pair(pilot)
+        draft = pilot.app.draft
+        assert draft.put("a moment before", "summary", what="Setting the summary")
+        assert not draft.settled
+        pilot.app.screen.action_edit_text()
+        assert seen == [], "the text is not there yet"
+        await until(pilot, lambda: seen, "the editor")
+        assert "summary: a moment before" in seen[0]
+        await settled(pilot)
+        assert draft.at("summary") == "a moment later"
+        assert len(draft.targets) == 1
 
 
 async def test_a_discarded_draft_comes_back(tmp_path: Path) -> None:

@@ -150,3 +150,17 @@ def test_what_has_no_figure_comes_last_either_way() -> None:
     for falling, order in ((False, [1, 2, None]), (True, [2, 1, None])):
         assert Sorting("size", falling).sort([None, 2, 1], [column]) == order
     assert Sorting("").sort([None, 2, 1], [column]) == [None, 2, 1], "as they came"
+
+
+async def test_a_line_that_is_gone_by_then_is_not_gone_to() -> None:
+    """Lines are replaced between a look at them and the move."""
+    async with listed() as pilot:
+        table = pilot.app.screen.listing()
+        (_, last), *_ = reversed([*table.jumps()])
+        table.fill([(SESSION, [""] * len(table.layout_of))])
+        last()
+        assert table.here == SESSION
+        assert table.has_focus
+        table.fill([("new", [""] * len(table.layout_of)), (SESSION, [""] * len(table.layout_of))])
+        table.go_to(SESSION)
+        assert table.here == SESSION, "what is there is gone to"

@@ -96,7 +96,9 @@ async def test_a_chain_is_compared_when_the_screen_is_opened_then_its_curves_are
         assert len(client.questions()) == 2, "nothing is asked twice"
 
 
-@pytest.mark.parametrize(("width", "taken"), [(160, "R takes the profiles and all"), (80, "")])
+@pytest.mark.parametrize(
+    ("width", "taken"), [(160, "R compares all with the functions' profiles"), (80, "")]
+)
 def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
     width: int, taken: str
 ) -> None:
@@ -171,7 +173,7 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         await until(pilot, lambda: len(client.questions()) > before, "the question")
         await pilot.press("escape")
         await until(pilot, lambda: client.dropped, "the end of it")
-        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "that it is told")
+        await until(pilot, lambda: "cancelled: " in screen_text(pilot.app), "that it is told")
         assert client.dropped == client.questions()[-1:]
         assert pilot.app.screen.NAME == "compare"
         client.holds = False
@@ -190,7 +192,7 @@ async def test_escape_before_anything_was_asked_asks_nothing(
         asked = client.questions()
         monkeypatch.setattr(compare_asking, "SETTLE_S", 60.0)  # however busy the host is
         await pilot.press("y", "escape")
-        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "that it is told")
+        await until(pilot, lambda: "cancelled: " in screen_text(pilot.app), "that it is told")
         await redrawn(pilot)
         assert client.questions() == asked
 
@@ -282,7 +284,7 @@ async def test_a_refusal_does_not_stand_there_while_it_is_asked_anew() -> None:
         client.refuses_chains.clear()
         client.holds = True
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: "comparing anew" in screen_text(pilot.app), "it is asked")
+        await until(pilot, lambda: "comparing again" in screen_text(pilot.app), "it is asked")
         assert "no sample of haproxy" not in screen_text(pilot.app)
         client.holds = False
         client.let_go()
@@ -420,7 +422,7 @@ async def test_profiles_of_another_host_are_insisted_on() -> None:
         await until(pilot, lambda: "elsewhere" in screen_text(pilot.app), "the refusal")
         asked = next(q for q in reversed(client.questions()) if isinstance(q, CompareChain))
         assert (asked.query.profiles, asked.query.insist) == ("night", False)
-        assert "I insists" in await settled(pilot)
+        assert "I uses them" in await settled(pilot)
         client.refuses_chains.clear()
         await pilot.press("I")
         assert "none of 2 deviates" in await settled(pilot)

@@ -9,6 +9,7 @@ import pytest
 from fake_link import (
     SESSION,
     FakeClient,
+    flashed,
     modelled,
     opened,
     redrawn,
@@ -25,6 +26,7 @@ from workbench.domain.messages import PauseRun
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.places import Files
 from workbench.tui.plots.picture import write
+from workbench.tui.screens import events
 from workbench.tui.screens.jump import LETTERS, JumpScreen, labels
 from workbench.tui.theme import THEMES, beginning, fitting
 
@@ -168,6 +170,41 @@ async def test_older_events_are_fetched_by_the_page() -> None:
         assert "session created: campaign demo" in shown
         await pilot.press("slash", *"note 7", "enter", "g")
         assert "note 70" in await redrawn(pilot)
+
+
+async def test_older_events_stay_where_the_list_is_full_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were let go of by the drawing that followed."""
+    monkeypatch.setattr(events, "MOST_LINES", 100)
+    monkeypatch.setattr(events, "PAGE", 40)
+    client = FakeClient()
+    client.tell(*(Noted("info", f"note {i}") for i in range(400)))
+    async with opened(client, screen="events") as pilot:
+        screen = pilot.app.screen
+
+        def oldest() -> int:
+            return screen._lines[0].seq
+
+        await redrawn(pilot)
+        first = oldest()
+        assert len(screen._lines) == 100
+        for pages in (1, 2):
+            await pilot.press("H")
+            await until(pilot, lambda pages=pages: oldest() <= first - 38 * pages, "a page")
+        await pilot.press("H")
+        await until(pilot, lambda: len(screen._lines) == 200, "as many again at most")
+        client.tell(Noted("info", "news"))
+        await until(pilot, lambda: client.events[-1].seq == screen._lines[-1].seq, "what came")
+        await redrawn(pilot)
+        assert oldest() <= first - 95, "what was fetched is there, and can be gone through"
+        assert len(screen._lines) <= 200, "nor is there ever more"
+        await pilot.press("H")
+        assert "No more older lines are kept: F follows" in flashed(pilot.app)
+        await pilot.press("F")
+        await redrawn(pilot)
+        assert len(screen._lines) == 100
+        assert "older: H" in screen_text(pilot.app), "and they can be fetched again"
 
 
 async def test_frozen_events_stay_while_others_come() -> None:

@@ -20,6 +20,7 @@ from workbench.domain.drafts import DiscardDraft, StartDraft
 from workbench.domain.events import SessionCreated
 from workbench.domain.messages import ListCampaigns, Request, RunCampaign
 from workbench.domain.sessions import DescriptorText
+from workbench.tui.screens.campaign import campaign_screen
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
@@ -45,6 +46,45 @@ async def test_what_is_typed_counts_without_enter_once_typing_stops(tmp_path: Pa
             pilot, lambda: pilot.app.draft.at("sampling", "max_samples") == 100, "it is written"
         )
         assert screen.form.field("max_samples").entry.has_focus, "nothing was taken away"
+
+
+async def test_what_was_typed_goes_where_it_was_typed_though_the_line_is_another_s_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_screen, "TYPING_S", 60.0)
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen, draft = screen_of(pilot), pilot.app.draft
+        assert screen.form is not None
+
+        def shares_of(number: int) -> list[Any]:
+            parameters = draft.targets[number]["resource_parameters"]
+            return [parameter["values"] for parameter in parameters]
+
+        first, second = shares_of(0), shares_of(1)
+        screen.form.edit("line-0")
+        await pilot.press("end", *", 50%")
+        draft.target = 1  # as by a key on another screen, or a click
+        screen.draw()
+        screen.write_typed()
+        assert shares_of(0) == [[*first[0], "50%"]]
+        assert shares_of(1) == second
+
+
+async def test_what_was_typed_is_not_written_into_another_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_screen, "TYPING_S", 60.0)
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen, draft = screen_of(pilot), pilot.app.draft
+        assert screen.form is not None
+        screen.form.edit("max_samples")
+        await pilot.press("end", "0")
+        await draft.start("other", "demo")
+        before = dict(draft.document)
+        screen.write_typed()
+        assert draft.name == "other"
+        assert draft.document == before
+        assert any("was not written: the draft was closed" in said for said in toasts(pilot.app))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])

@@ -133,9 +133,7 @@ async def test_a_chain_is_rolled_back_after_a_yes_and_forward_by_undo() -> None:
         await pilot.press("tab")
         assert "models.roll_back" not in {a.id for a in pilot.app.screen.offered()}, "in force"
         await pilot.press("j", "U")
-        await until(
-            pilot, lambda: "Let the stand-alone profiles say" in screen_text(pilot.app), "it asks"
-        )
+        await until(pilot, lambda: "Predict p95" in screen_text(pilot.app), "it asks")
         assert client.requests(RollBackModel) == []
         await pilot.press("y")
         await until(pilot, lambda: client.requests(RollBackModel), "the request")

@@ -143,7 +143,10 @@ def test_no_samples_is_said() -> None:
 
 @pytest.mark.parametrize("size", [(0, 0), (1, 1), (15, 3), (16, 4), (20, 5), (300, 90)])
 def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
-    text(FULL, *size)
+    shown = "".join(text(FULL, *size))
+    large_enough = size[0] >= 16 and size[1] >= 4
+    assert any(mark in shown for mark in "●×") == large_enough
+    assert bool(shown.strip()) == large_enough, "no half of a plot where there is no room"
 
 
 @given(
@@ -163,7 +166,14 @@ def test_any_samples_can_be_drawn(
         Mark(x, y, None if y is None else y / (1 + w), None if y is None else y * (1 + w), w < 5)
         for x, y, w in points
     )
-    text(Figure(None, marks, log_x=log_x, log_y=log_y), 60, 12, glyphs)
+    figure = Figure(None, marks, log_x=log_x, log_y=log_y)
+    assert len(text(figure, 60, 12, glyphs)) == 12
+    known = GLYPHS[glyphs]
+    drawn = {cell for row in draw(figure, 60, 12, known).cells for cell in row}
+    valid = any(mark.valid for mark in marks)
+    assert ((known.valid, "sample") in drawn) == valid, "none is left out, or hidden by what is not"
+    if marks and not valid:
+        assert (known.invalid, "invalid") in drawn
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.01, 1e6), st.integers(1, 20), st.booleans())

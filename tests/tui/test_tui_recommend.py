@@ -26,6 +26,7 @@ from workbench.domain.errors import (
     ConfidenceRefused,
     LabError,
     OutsideProfile,
+    SlaError,
     UsageError,
     WorkbenchError,
 )
@@ -142,6 +143,24 @@ async def test_what_the_engine_refuses_stands_at_its_field(
         assert said in " ".join((await redrawn(pilot)).split())
         assert [f.name for f in form.fields if f.mistake] == [field]
         assert form.field(field).entry.has_focus, "it can be mended at once"
+
+
+async def test_keys_stay_with_the_field_at_fault_beside_an_answer_that_is_shown() -> None:
+    """The form is hidden while it is asked, and what hears late of that gave the keys away."""
+    client = RecommendingClient(held())
+    client.gate.clear()
+    client.next = SlaError("the KPI is 'p9'", remedy="Write p95")
+    async with recommending(client) as pilot:
+        await redrawn(pilot)
+        await pilot.press("e", "enter")
+        form = pilot.app.screen.form
+        await until(pilot, lambda: not form.is_on_screen, "the form is put away")
+        client.gate.set()
+        await until(pilot, lambda: form.field("sla").mistake, "the mistake")
+        await redrawn(pilot)
+        assert form.field("sla").entry.has_focus, "it can be mended at once"
+        await pilot.press("end", *"x1")
+        assert form.values()["sla"].endswith("x1"), "keys are the field's"
 
 
 async def test_the_second_sla_is_refused_at_the_second_line() -> None:
@@ -304,7 +323,7 @@ async def test_observers_ask_what_is_not_measured_and_look_at_exports() -> None:
         assert pilot.app.screen.form.field("greedy").entry.options == ("no", "on the model")
         await pilot.press("x")
         await until(pilot, lambda: "# r1.compose of r1" in screen_text(pilot.app), "the preview")
-        assert "observers may look, not write" in screen_text(pilot.app)
+        assert "observers may preview, not write" in screen_text(pilot.app)
         await pilot.press("enter", "escape")
         assert client.commands() == []
 
@@ -467,7 +486,7 @@ async def test_greedys_answer_loses_its_tick_where_the_lab_refuted_it() -> None:
     [
         (0.97, "✓", ""),
         (0.62, "✗", "holds with 62.0 % only, not with 95 %"),
-        (None, "?", "nobody computed how probably it holds"),
+        (None, "?", "its chance of holding was not computed"),
     ],
 )
 async def test_greedys_answer_has_the_tick_that_its_probability_earns(

@@ -121,7 +121,9 @@ async def test_a_sample_is_rejected_with_a_reason_and_undo_takes_it_back() -> No
         await pilot.press("d")
         assert isinstance(pilot.app.screen, ReasonScreen)
         await pilot.press("enter")
-        await until(pilot, lambda: "Say why" in screen_text(pilot.app), "not without a reason")
+        await until(
+            pilot, lambda: "Give a reason" in screen_text(pilot.app), "not without a reason"
+        )
         assert client.commands() == []
         await pilot.press(*"backup", "enter")
         await until(pilot, client.commands, "the command")

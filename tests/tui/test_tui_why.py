@@ -157,7 +157,7 @@ async def test_what_is_asked_can_be_dropped_and_a_refusal_says_what_to_do() -> N
     async with opened(client, screen="why") as pilot:
         await until(pilot, lambda: "reading the evidence" in screen_text(pilot.app), "what it does")
         await pilot.press("escape")
-        await answered(pilot, "Nobody waits for it any more")
+        await answered(pilot, "Cancelled.")
         assert client.dropped
         client.gate.set()
         client.refuses_why = NO_SAMPLES

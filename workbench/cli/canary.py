@@ -38,7 +38,8 @@ class CanaryGiven:
         ),
     ] = None
     kpi: Annotated[
-        str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
+        str | None,
+        typer.Option(help="KPI to retrain; default: that of the SLA, or of the campaign."),
     ] = None
     sla: Annotated[
         str,
@@ -47,11 +48,12 @@ class CanaryGiven:
     share: Annotated[
         float,
         typer.Option(
-            callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
+            callback=finite,
+            help="Highest load, as a share of the SLA's or else of the campaign's range.",
         ),
     ] = 0.5
     steps: Annotated[
-        int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
+        int, typer.Option(help="Number of rising loads; 0: retrain from stored samples alone.")
     ] = 10
     guard: Annotated[
         list[str] | None,
@@ -62,7 +64,10 @@ class CanaryGiven:
         str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
     ] = ""
     online: Annotated[
-        bool, typer.Option("--online", help="Random loads, as production brings them.")
+        bool,
+        typer.Option(
+            "--online", help="Random instead of rising loads, as production traffic brings them."
+        ),
     ] = False
     method: Annotated[
         str,
@@ -74,7 +79,7 @@ class CanaryGiven:
     align: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is learned from: low-kpi or sla-band; again for both. "
+            help="Samples to learn from: low-kpi or sla-band; repeat for both. "
             "Default: the method's own rule."
         ),
     ] = None

@@ -34,7 +34,7 @@ class RuleGiven:
         bool,
         typer.Option(
             "--shared-cores",
-            help="Say what functions cost each other that the campaign pins to the same cores.",
+            help="Also predict what functions pinned to the same cores cost each other.",
         ),
     ] = False
 

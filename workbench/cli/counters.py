@@ -30,15 +30,17 @@ class CountersReading:
 
     layout: Annotated[
         Layout | None,
-        typer.Option("--as", help="Paper C's tables or Yala's rows; default: seen from the files."),
+        typer.Option("--as", help="Layout: Paper C's tables or Yala's rows; default: detected."),
     ] = None
     kpi: Annotated[
         str,
         typer.Option(
-            help="Of tables: the column to predict (output_rate); of sessions: throughput, p95, ..."
+            help="What to predict: a table's column (output_rate), a session's KPI (p95, ...)."
         ),
     ] = ""
-    seeds: Annotated[int, typer.Option(min=1, max=50, help="Of Yala's rows: models averaged.")] = 10
+    seeds: Annotated[
+        int, typer.Option(min=1, max=50, help="Of Yala's rows: number of models to average.")
+    ] = 10
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,14 @@ class CountersOfSession:
     """Counters that stand in a session instead of in files."""
 
     session: Annotated[
-        str, typer.Option(help="Of a session's samples instead of files; with --function.")
+        str,
+        typer.Option(help="Learn from this session's samples instead of files; needs --function."),
     ] = ""
-    function: Annotated[
-        str, typer.Option(help="Of --session: a function that it measured alone.")
-    ] = ""
+    function: Annotated[str, typer.Option(help="A function that --session measured alone.")] = ""
     chain: Annotated[
         str,
         typer.Option(
-            help="Of --session: predict this chain, or A,B,C in a series, by models of its "
+            help="Predict this chain of --session, or A,B,C in a series, by models of its "
             "functions alone and beside competitors."
         ),
     ] = ""
@@ -88,7 +89,9 @@ def counters(
     of: CountersOfSession = CountersOfSession(),
     reading: CountersReading = CountersReading(),
     more: MoreOfCounters = MoreOfCounters(),
-    plot: Annotated[bool, typer.Option("--plot", help="Predicted over measured, too.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Also plot predicted against measured.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Predict a KPI from low-level counters: models, weights, what moves it, a figure.

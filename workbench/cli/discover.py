@@ -25,11 +25,13 @@ def discover(
         Path | None, typer.Option(help="Write a campaign over NAMES into this file.")
     ] = None,
     vcpu: Annotated[
-        str, typer.Option(help="With --write: profile them at these shares, such as 10%,20%.")
+        str, typer.Option(help="With --write: vCPU shares to profile at, such as 10%,20%.")
     ] = "",
     most: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000_000, help="With --write: requests/s that are never passed."),
+        typer.Option(
+            min=1, max=10_000_000, help="With --write: highest load to offer, in requests/s."
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Look there over SSH, user@name[:port].")] = "",
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,

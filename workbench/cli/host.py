@@ -34,7 +34,10 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure what this host can tell apart; minutes.")
+        bool,
+        typer.Option(
+            "--measure", help="Measure the noise of this host (A/A pairs); takes minutes."
+        ),
     ] = False,
     lab: Annotated[str | None, typer.Option(help="With --measure: docker or sim.")] = None,
     pairs: Annotated[
@@ -42,7 +45,7 @@ def doctor(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(callback=within("seed"), help="With --measure: of the simulated lab."),
+        typer.Option(callback=within("seed"), help="With --measure: seed of the simulated lab."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -74,7 +77,8 @@ def doctor(
         return
     if (lab, pairs, seed) != (None, None, None):
         raise UsageError(
-            "--lab, --pairs and --seed say how to measure", remedy="Add --measure, or leave them"
+            "--lab, --pairs and --seed say how to measure",
+            remedy="Add --measure, or leave them out",
         )
     reply = ask(RunDoctor())
     if json:
@@ -238,7 +242,9 @@ async def _stop() -> bool:
 
 def engine_serve(
     http: Annotated[str | None, typer.Option(help="Serve /status and /metrics here.")] = None,
-    linger: Annotated[float, typer.Option(help="Seconds without campaign and client.")] = 60.0,
+    linger: Annotated[
+        float, typer.Option(help="End after so many seconds without campaign and client.")
+    ] = 60.0,
 ) -> None:
     """Own this workspace and serve its socket; what `workbench` starts in the background."""
     from workbench.cli.context import current_workspace, execute

@@ -22,7 +22,7 @@ HostsArgument = Annotated[
 SchedulerOption = Annotated[
     str,
     typer.Option(
-        help="Use this Dask scheduler, which exists, and not one of the fleet's own.",
+        help="Use this running Dask scheduler instead of starting one.",
         metavar="tls://HOST:PORT",
     ),
 ]
@@ -176,12 +176,14 @@ def release(
 
 @fleet_app.command()
 def prefer(
-    session: Annotated[str, typer.Argument(help="Of a campaign that this fleet measures now.")],
+    session: Annotated[
+        str, typer.Argument(help="Session of a campaign that this fleet measures now.")
+    ],
     hosts: HostsArgument = Path("hosts.yaml"),
     priority: Annotated[
         int,
         typer.Option(
-            min=-MOST_PRIORITY, max=MOST_PRIORITY, help="Higher goes first; all begin with 0."
+            min=-MOST_PRIORITY, max=MOST_PRIORITY, help="Higher goes first; the default is 0."
         ),
     ] = 1,
 ) -> None:
@@ -227,7 +229,9 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
 
     if longest_s is not None and longest_s > LONGEST_S:
         raise UsageError(
-            "is over 30 days", where="--for", remedy="Hold it for less, and again then"
+            "is over 30 days",
+            where="--for",
+            remedy="Hold it for less time, and hold it again after that",
         )
     now = time.time()
     lease = Lease(host, _who(), now, why[:200], None if longest_s is None else now + longest_s)

@@ -45,12 +45,12 @@ class ScoringGiven:
     kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None
     by: Annotated[By, typer.Option(help="What is held out in a fold.")] = By.POINT
     methods: Annotated[
-        str, typer.Option(help="Names, by comma; short: the short list. Default: all.")
+        str, typer.Option(help="Methods, separated by commas; short: the short list. Default: all.")
     ] = ""
     fleet: Annotated[
         Path | None,
         typer.Option(
-            help="Have the hosts of this hosts file, which are up, score; nothing is stored.",
+            help="Score on the running hosts of this hosts file; nothing is stored.",
             metavar="HOSTS",
         ),
     ] = None
@@ -68,9 +68,9 @@ class RollbackGiven:
         ),
     ] = None
     chain: Annotated[
-        str | None, typer.Option(help="With --rollback: whose; default: the only one's.")
+        str | None, typer.Option(help="With --rollback: of this chain; default: the only one.")
     ] = None
-    why: Annotated[str, typer.Option(help="With --rollback: stored with it.")] = ""
+    why: Annotated[str, typer.Option(help="With --rollback: the reason, stored with it.")] = ""
 
 
 def register(app: typer.Typer) -> None:

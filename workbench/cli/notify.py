@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 def notify(
-    test: Annotated[bool, typer.Option("--test", help="Tell each of them now, as a try.")] = False,
+    test: Annotated[
+        bool, typer.Option("--test", help="Send a test notice to each of them now.")
+    ] = False,
 ) -> None:
     """List who is told when a campaign finishes, fails or drifts (notify.toml).
 

@@ -33,7 +33,7 @@ class ProfilesGiven:
     signers: SignersOption = None
     insist: Annotated[
         bool,
-        typer.Option("--insist", help="Take profiles of another host, and mark the answer."),
+        typer.Option("--insist", help="Use profiles of another host anyway; the answer is marked."),
     ] = False
 
     def sessions(self) -> tuple[str, ...]:

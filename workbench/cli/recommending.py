@@ -50,7 +50,7 @@ class AskedGiven:
         typer.Option(help="Default: the only chain, or the only target.", autocompletion=chains),
     ] = None
     confidence: Annotated[
-        float, typer.Option(callback=finite, help="With which the limits are to hold.")
+        float, typer.Option(callback=finite, help="Probability with which the limits must hold.")
     ] = 0.95
     cost: Annotated[
         str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
@@ -68,19 +68,26 @@ class AskedGiven:
 class LabGiven:
     """What it is put beside, and what is measured for it."""
 
-    compare: Annotated[ComparedWith | None, typer.Option(help="Put greedy scaling beside it.")] = (
-        None
-    )
+    compare: Annotated[
+        ComparedWith | None, typer.Option(help="Compare it with greedy scaling.")
+    ] = None
     on_lab: Annotated[
         bool, typer.Option("--on-lab", help="Run greedy scaling on the lab, not on the model.")
     ] = False
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Try up to two allocations on the lab, and recommend by it."),
+        typer.Option(
+            "--verify",
+            help="Measure up to two allocations on the lab, and recommend by the result.",
+        ),
     ] = False
     budget: BudgetOption = None
     oversubscribe: Annotated[
-        bool, typer.Option("--oversubscribe", help="Deploy more cores than the host has, too.")
+        bool,
+        typer.Option(
+            "--oversubscribe",
+            help="Also deploy allocations that need more cores than the host has.",
+        ),
     ] = False
 
     def check(self) -> None:
@@ -242,7 +249,7 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
     else:
         yield f"Expected there: {'; '.join(_figure(kpi, judged) for kpi in judged.kpis)}."
     if found.after:
-        yield f"The profiles alone recommend {found.after}; the lab taught this one."
+        yield f"From the profiles alone it was {found.after}; what the lab measured changed it."
     if found.verified is not None:
         yield _measured(found.verified)
     yield _margin(found, judged)
@@ -261,7 +268,7 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
         )
         if greedy.probability is not None:
             sure = tables.chance(greedy.probability)
-            yield f"What it comes to holds with a probability of {sure}."
+            yield f"The allocation it ends at holds with a probability of {sure}."
         if (count := found.slas_to_break_even) is not None:
             yield f"Profiling has paid for itself after {counted(count, 'SLA')} like this."
 

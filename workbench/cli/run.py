@@ -48,12 +48,12 @@ LabOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option(callback=within("seed"), help="Seed of every random choice.")
 ]
-BUDGET = "Time on the clock (of a simulated lab its own) after which no sample is begun"
+BUDGET = "Wall-clock time (in a simulated lab: simulated time) after which no sample is begun"
 BudgetOption = Annotated[str | None, typer.Option(help=f"{BUDGET}: 30m, 2h, 90s.")]
 FitOption = Annotated[
     bool,
     typer.Option(
-        "--fit", help="Only what this host can give; with --budget, thinned until it fits that."
+        "--fit", help="Leave out what this host lacks; with --budget, thin the grid until it fits."
     ),
 ]
 
@@ -114,13 +114,13 @@ class RunGiven:
     scheduler: Annotated[
         str,
         typer.Option(
-            help="With --fleet: a Dask scheduler that exists (tls://HOST:PORT).", metavar="URL"
+            help="With --fleet: use this running Dask scheduler (tls://HOST:PORT).", metavar="URL"
         ),
     ] = ""
     priority: Annotated[
         int,
         typer.Option(
-            min=-100, max=100, help="With --fleet: campaigns of a higher one there go first."
+            min=-100, max=100, help="With --fleet: priority at that scheduler; higher goes first."
         ),
     ] = 0
 

@@ -32,7 +32,9 @@ class SshGiven:
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 2222
     connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 32
-    idle: Annotated[str, typer.Option(help="Hang up after so long without a key; 0: never.")] = "8h"
+    idle: Annotated[str, typer.Option(help="Disconnect after so long without a key; 0: never.")] = (
+        "8h"
+    )
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,15 @@ class HttpGiven:
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Answer requests over HTTP there, for tokens of `workbench token`, and no SSH.",
+            help="Serve HTTP there instead of SSH, for tokens of `workbench token`.",
         ),
     ] = None
     insist: Annotated[
-        bool, typer.Option("--insist", help="With --http: let others than this host reach it.")
+        bool, typer.Option("--insist", help="With --http: accept connections from other hosts.")
     ] = False
     name: Annotated[
         list[str] | None,
-        typer.Option(help="With --http: name that it answers to, beside --http's; repeatable."),
+        typer.Option(help="With --http: a further host name that it answers to; repeatable."),
     ] = None
 
 
@@ -202,16 +204,16 @@ def _how_to_log_in(host: str, port: int, keys: Path) -> list[str]:
 
 def web(
     operator: Annotated[
-        bool, typer.Option("--operator", help="Whoever opens the page commands, too.")
+        bool, typer.Option("--operator", help="Whoever opens the page may also run campaigns.")
     ] = False,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
     insist: Annotated[
-        bool, typer.Option("--insist", help="Let others than this host reach it.")
+        bool, typer.Option("--insist", help="Accept connections from other hosts.")
     ] = False,
     name: Annotated[
         list[str] | None,
-        typer.Option(help="Name by which browsers may ask for it, beside --host; may be repeated."),
+        typer.Option(help="A further host name that it answers to, beside --host; repeatable."),
     ] = None,
 ) -> None:
     """Show the screens in browsers of this host; without a log-in, so that they only watch.

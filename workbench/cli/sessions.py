@@ -368,11 +368,14 @@ def import_recording(
     spread: Annotated[
         float | None,
         typer.Option(
-            min=0.001, max=2, help="Of a CSV without intervals or repetitions: log-sd of passes."
+            min=0.001,
+            max=2,
+            help="Of a CSV without intervals or repetitions: log-sd between repetitions.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Of a CSV: say what it would become, and stop.")
+        bool,
+        typer.Option("--dry-run", help="Of a CSV: say what it would become, and import nothing."),
     ] = False,
     signers: SignersOption = None,
 ) -> None:
@@ -407,7 +410,7 @@ def import_recording(
 def rescue(
     name: Annotated[str, typer.Argument(help="A session that is being measured.")],
     to: Annotated[
-        Path | None, typer.Option(help="Folder; default: where it lay.", file_okay=False)
+        Path | None, typer.Option(help="Folder; default: where it was before.", file_okay=False)
     ] = None,
 ) -> None:
     """Write a session again whose file was replaced or removed while it is measured.

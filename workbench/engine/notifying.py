@@ -203,11 +203,17 @@ class Notifier:
         if notice is not None:
             task = asyncio.create_task(self._tell(notice))
             self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            task.add_done_callback(self._told)
 
     async def close(self) -> None:
         """Wait for what is under way, which is bounded."""
         await asyncio.gather(*self._telling, return_exceptions=True)
+
+    def _told(self, task: asyncio.Task[None]) -> None:
+        """What nobody expected of it is in the log, since nobody waits for it."""
+        self._telling.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("nobody was told of what happened", exc_info=error)
 
     async def _tell(self, notice: Notice) -> None:
         try:

@@ -92,6 +92,8 @@ class Draft:
         self._revision = ""
         self._waiting: ChangeDraft | None = None
         self._sending = False
+        self._latest: Undo | None = None
+        """Takes the last change back."""
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -203,6 +205,20 @@ class Draft:
         self._terms = RunTerms.remembered(remembered)
         self._take(shown)
 
+    async def until_settled(self) -> bool:
+        """Once the engine has seen everything that was changed here; False: it does not answer."""
+        while self._waiting is not None and not self.lost:
+            await self._send_latest()
+        return self.settled
+
+    async def refuse_latest(self) -> None:
+        """As it was before the last change, which is no more offered to be taken back."""
+        if self._latest is not None:
+            self._desk.undos.drop(self._latest)
+            await self._latest.take_back()
+            self._latest = None
+            await self.until_settled()
+
     async def refresh_palette(self) -> None:
         """Templates came or went. Raises `WorkbenchError`."""
         palette = await self._ask(GetPalette())
@@ -298,7 +314,8 @@ class Draft:
                 await self._ask(before)
             return f"{what} is taken back."
 
-        self._desk.undos.add(Undo(what, back))
+        self._latest = Undo(what, back)
+        self._desk.undos.add(self._latest)
 
     # ------------------------------------------------------------------------- sending
 

@@ -23,12 +23,12 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         "This lists sessions: what was measured here. {session.new} starts a campaign from a "
         "template; a recording can be looked at without any lab.",
         "{session.open} opens a session on the screen Live: samples, fit, breakpoints. "
-        "{view.freeze} holds the drawing, {go.back} comes back here.",
+        "{view.freeze} freezes what is shown, {go.back} comes back here.",
         *_EVERYWHERE,
     ),
     "live": (
         "This is Live: samples, fit and breakpoints of one configuration. {select.next} shows the "
-        "next one, {view.freeze} holds the drawing while measuring goes on.",
+        "next one, {view.freeze} freezes what is shown while measuring goes on.",
         "{go.back} leads to the list of sessions: {session.open} opens one, {session.replay} "
         "plays it again, {session.new} starts a campaign from a template.",
         *_EVERYWHERE,

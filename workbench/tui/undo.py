@@ -31,6 +31,11 @@ class Undos:
         self._done.append(undo)
         del self._done[:-MOST_UNDOS]
 
+    def drop(self, undo: Undo) -> None:
+        """It is not offered any more."""
+        if undo in self._done:
+            self._done.remove(undo)
+
     def latest(self) -> Undo | None:
         """The one to take back now; it is not offered again."""
         return self._done.pop() if self._done else None

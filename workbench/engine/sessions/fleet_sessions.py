@@ -169,10 +169,16 @@ class FleetSessions:
         while self._open:
             await asyncio.sleep(LOOK_S)
             for name, here in tuple(self._open.items()):
-                if not here.is_there:
-                    log.warning("who measured it is gone", session=name, pid=here.pid)
-                    with suppress(SessionError, KeyError):
-                        await self._let_go(name)
+                try:
+                    await self._look_at(name, here)
+                except Exception as error:  # the others are to be looked at, too
+                    log.error("a fleet's session was not looked at", session=name, exc_info=error)
+
+    async def _look_at(self, name: str, here: FleetRunHere) -> None:
+        if not here.is_there:
+            log.warning("who measured it is gone", session=name, pid=here.pid)
+            with suppress(SessionError, KeyError):
+                await self._let_go(name)
 
 
 def is_of_a_fleet(view: SessionView) -> bool:

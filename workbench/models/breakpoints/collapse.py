@@ -1,4 +1,4 @@
-"""Rule `collapse`: where throughput falls, though more is asked for."""
+"""Rule `collapse`: where throughput falls as the offered load rises."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MEANINGS: Mapping[str, str] = {
     "delete": "take away what the cursor is on; asks, or undo brings it back",
     "d": "take away what the cursor is on; asks, or undo brings it back",
     "e": "write: text, question, name",
-    "f": "hold the drawing, or go on",
+    "f": "freeze what is shown, or go on",
     "f5": "measure it on the lab; asks first",
     "h": "hide some of it, or show it again",
     "j": "the next line",

@@ -26,7 +26,7 @@ ASKING = "asking"
 
 
 class EngineQuestion:
-    """The one question that a screen or dialog waits for.
+    """The one question that a screen or dialog waits for; a second one has a ``group`` of its own.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class EngineQuestion:
     refused : why the last question has no answer; None while one is awaited, or where it has one.
     """
 
-    def __init__(self, asker: Screen[Any], draw: Callable[[], object]) -> None:
-        self._asker, self._draw = asker, draw
+    def __init__(self, asker: Screen[Any], draw: Callable[[], object], group: str = ASKING) -> None:
+        self._asker, self._draw, self._group = asker, draw, group
         self.busy: Busy | None = None
         self.refused: WorkbenchError | None = None
 
@@ -57,7 +57,8 @@ class EngineQuestion:
         ``words`` say what is waited for until it ends; ``measures``: the lab is used for it.
         """
         self.busy, self.refused = Busy.of(words, measures=measures), None
-        begin(self._asker, partial(self._watched, work, self.busy), group=ASKING, exclusive=True)
+        watched = partial(self._watched, work, self.busy)
+        begin(self._asker, watched, group=self._group, exclusive=True)
 
     async def answer(self, request: Request[R]) -> R | None:
         """The answer; None where there is none, and `refused` says why."""
@@ -73,8 +74,8 @@ class EngineQuestion:
     def drop(self) -> None:
         """Wait no longer; the engine computes no further for it."""
         self.busy = None
-        self._asker.workers.cancel_group(self._asker, ASKING)
-        self._application.say("Nobody waits for it any more.")
+        self._asker.workers.cancel_group(self._asker, self._group)
+        self._application.say("Cancelled.")
 
     @property
     def _application(self) -> Application:
@@ -82,23 +83,27 @@ class EngineQuestion:
 
     async def _watched(self, work: Callable[[], Awaitable[None]], busy: Busy) -> None:
         self._draw()
-        looking = asyncio.ensure_future(self._look(busy))
+        # Work of its own: what goes wrong in it is the screen's, as in all that it draws.
+        begin(self._asker, partial(self._look, busy), group=f"{self._group}: look", exclusive=True)
         try:
             await work()
         finally:
-            looking.cancel()
             if self.busy is busy:  # else another question took its place
                 self.busy = None
             self._draw()
 
     async def _look(self, busy: Busy) -> None:
-        """Keep saying what the engine does."""
+        """Keep saying for how long it is waited for, and what the engine does."""
+        answers = True
         while True:
             await asyncio.sleep(LOOK_S)
-            try:
-                busy.hear(await (await self._application.client()).ask(GetStatus()))
-            except (WorkbenchError, OSError):
-                return  # the question itself tells
+            if self.busy is busy and answers:
+                try:
+                    busy.hear(await (await self._application.client()).ask(GetStatus()))
+                except (WorkbenchError, OSError):
+                    answers = False  # the question itself tells
+            if self.busy is not busy:
+                return
             self._draw()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import ClassVar, TypeVar, cast
@@ -29,8 +29,20 @@ from workbench.tui.widgets.tabs import TabLine
 SMALLEST = (60, 15)
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
 
-SILENT = ("escape", "tab", "shift+tab", *(f"{digit}" for digit in range(10)))
-"""Keys that are pressed to be sure, and those of screens, which say themselves what they need."""
+SILENT = ("escape", "tab", "shift+tab")
+"""Keys that are pressed to be sure."""
+NO_ENGINE = "No engine answers now."
+OBSERVING = "Observers may watch, not change."
+OF_THE_APPLICATION: Mapping[str, str] = {
+    "undo": "There is nothing to take back.",
+    "messages": "Nothing was said yet.",
+    "copy": "There is nothing here to copy.",
+    "picture": "Pictures have no folder here.",
+    "plot_picture": "There is no plot here.",
+    "tour": "The tour does not come by here.",
+    "end_tour": "No tour is under way.",
+}
+"""Why what can be done on every screen cannot be done now, by method."""
 
 MOST_LINES = 10**9
 
@@ -145,14 +157,21 @@ class WorkbenchScreen(Screen[None]):
         del method
         return ""
 
+    def reason(self, action: Action) -> str:
+        """`why_not` of an action; what the application carries out is the same everywhere."""
+        if action.place == "anywhere":
+            return OF_THE_APPLICATION.get(action.method, "")
+        return self.why_not(action.method)
+
     def on_key(self, event: Key) -> None:
         """A key that is of no use now says why: what is silent looks broken."""
         if event.key in SILENT:
             return
-        meant = [action for action in self.explained() if event.key in action.keys]
+        # Keys of screens say themselves what they need.
+        meant = [a for a in self.explained() if event.key in a.keys and a.method != "go"]
         if not meant or any(self._possible(action) for action in meant):
             return
-        reasons = (self.why_not(parse(action.handler)[1]) for action in meant)
+        reasons = (self.reason(action) for action in meant)
         names = " or ".join(dict.fromkeys(action.label for action in meant))
         said = next(filter(None, reasons), f"{names} is not possible now.")
         self.workbench.say_shortly(said)

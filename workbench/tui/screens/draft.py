@@ -28,7 +28,7 @@ from workbench.domain.messages import (
 from workbench.tui import editor
 from workbench.tui.commands.action import Action
 from workbench.tui.draft import Draft
-from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.base import NO_ENGINE, OBSERVING, WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.text import day, plain, without_place
@@ -199,11 +199,17 @@ class DraftScreen(WorkbenchScreen):
     def why_not(self, method: str) -> str:
         draft = self.draft
         if draft.lost:
-            return "No engine answers now."
+            return NO_ENGINE
+        if method == "open_draft":
+            return "There is no draft yet." if self.drafts else "Drafts are still being looked up."
+        if method == "reconnect_draft":
+            return "The engine answers."
         if draft.role != "operator":
-            return "Observers may watch, not change."
+            return OBSERVING
         if not draft.is_open:
             return f"No draft is open: {self.key('draft.new')} starts one."
+        if method == "edit_text" and draft.remote:
+            return "There is no editor over SSH; the fields here write the same text."
         if method in ("run_draft", "save_draft") and draft.mistakes:
             return f"{counted(len(draft.mistakes), 'mistake')} must be corrected first."
         if method in ("run_draft", "save_draft") and not draft.settled:
@@ -311,6 +317,21 @@ class DraftScreen(WorkbenchScreen):
         self.app.push_screen(ConfirmScreen(question, "What it says now is lost."), answered)
 
     def action_edit_text(self) -> None:
+        """Once the engine has written the text of what was changed: it would be lost else."""
+        if self.draft.settled:
+            self._edit_text()
+        else:
+            self.do_latest(self._edit_settled_text)
+
+    async def _edit_settled_text(self) -> None:
+        name = self.draft.name
+        settled = await self.draft.until_settled()
+        if not settled:
+            self.workbench.say("Nobody has the text of what was changed: no engine answers.")
+        elif self.app.screen is self and self.draft.name == name:
+            self._edit_text()
+
+    def _edit_text(self) -> None:
         draft = self.draft
         try:
             text = editor.edited(self.app, draft.text, draft.name)
@@ -318,7 +339,7 @@ class DraftScreen(WorkbenchScreen):
             self.workbench.say(str(error), "error")
             return
         if draft.write("Editing the text", text):
-            self.workbench.say(f"Read it back. {self.key('app.undo')} takes it back.")
+            self.workbench.say(f"Took the edited text. {self.key('app.undo')} takes it back.")
         else:
             self.workbench.say("Nothing was changed.")
 

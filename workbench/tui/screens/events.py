@@ -25,7 +25,7 @@ from workbench.tui.widgets.rows import Look, Row, fit
 from workbench.tui.workers import begin
 
 MOST_LINES = 20_000
-"""Kept in the list; `Older` fetches what came before."""
+"""Kept in the list; `Older` fetches what came before, and as many again at most."""
 PAGE = 500
 WHAT = ("events and logs", "events", "logs")
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -50,6 +50,8 @@ class EventsScreen(SessionScreen, HasList):
         """Whose lines these are: a replay or a reconnection begins with a view of its own."""
         self._lines: list[LogLine] = []
         """Events, and between them the lines that were written meanwhile."""
+        self._fetched = 0
+        """How many more lines are kept, since somebody asked for older ones."""
         self._since = {"events": 1, "logs": 1}
         """Event from which on the lines are complete, for each kind."""
         self._listed: list[Repeated] = []
@@ -88,14 +90,15 @@ class EventsScreen(SessionScreen, HasList):
     def _take_in(self, view: SessionView) -> None:
         live = self.opened.live.view
         if self._of is not live:
-            self._of, self._lines = live, []
+            self._of, self._lines, self._fetched = live, [], 0
             first = view.log[0].seq if view.log else 1
             self._since = {"events": first, "logs": view.written_since}
         last = self._lines[-1].seq if self._lines else 0
         new = (line for line in (*view.log, *view.written) if line.seq > last)
         self._lines += sorted(new, key=_place)
-        if len(self._lines) > MOST_LINES:
-            del self._lines[:-MOST_LINES]
+        most = MOST_LINES + self._fetched
+        if len(self._lines) > most:
+            del self._lines[:-most]
             first = self._lines[0].seq + 1  # that event may have lost some of its lines
             self._since = {kind: max(since, first) for kind, since in self._since.items()}
 
@@ -120,7 +123,8 @@ class EventsScreen(SessionScreen, HasList):
         some = f"{passed} of {whole}" if passed < whole else f"{whole}"
         parts = [f" {some} {WHAT[self.what]}", f"level {LEVELS[self.level][0]}"]
         if self._first > 1:
-            parts.append(f"{self._first - 1} older: {self.key('events.older')}")
+            key = f": {self.key('events.older')}" if self._has_older else ""
+            parts.append(f"{self._first - 1} older{key}")
         if self.follows:
             parts.append("following")
         return ((" · ".join(parts), "strong"),)
@@ -166,9 +170,23 @@ class EventsScreen(SessionScreen, HasList):
             "back": not filtering,
             "follow": not self.follows,
             "replay_from": here is not None and self.opened.connected and not self.opened.lost,
-            "older": self._first > 1 and not self.opened.lost,
+            "older": self._has_older and not self.opened.lost,
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method in ("open", "replay_from") and self.here is None:
+            return "There is no line under the cursor."
+        if method == "older" and self._first > 1:
+            follow = self.key("events.follow")
+            return f"No more older lines are kept: {follow} follows the latest and lets them go."
+        return {
+            "open": "This line is about no sample.",
+            "follow": "The latest line is followed already.",
+            "older": "Nothing is older than the first line.",
+        }.get(method, "")
 
     def copied(self) -> tuple[str, str]:
         here = self.here
@@ -224,11 +242,16 @@ class EventsScreen(SessionScreen, HasList):
         self.draw()
 
     def action_follow(self) -> None:
-        self.follows = True
+        """The latest line; older ones that were fetched make room again."""
+        self.follows, self._fetched = True, 0
         self.draw()
 
+    @property
+    def _has_older(self) -> bool:
+        return self._first > 1 and self._fetched < MOST_LINES
+
     def action_older(self) -> None:
-        if self._first > 1:
+        if self._has_older:
             begin(self, partial(self._fetch, self._first), group="older", exclusive=True)
 
     async def _fetch(self, first: int) -> None:
@@ -251,6 +274,7 @@ class EventsScreen(SessionScreen, HasList):
         known = [ln for ln in self._lines if _kind(ln) not in whole or ln.seq >= first]
         fetched = [ln for ln in (*told.log, *written) if _kind(ln) in whole and ln.seq < first]
         self._lines = sorted((*fetched, *known), key=_place)
+        self._fetched = min(self._fetched + len(fetched), MOST_LINES)
         self.follows = False
         self.draw()
 

@@ -24,7 +24,7 @@ class ReasonScreen(Dialog[str | None]):
         self.question, self.consequence, self.needed = question, consequence, needed
 
     def compose(self) -> ComposeResult:
-        hint = "why? It is stored with the decision" if self.needed else "why (may be left empty)"
+        hint = "reason (stored with the decision)" if self.needed else "reason (optional)"
         with Vertical(classes="dialog name"):
             yield Static(self.question, classes="dialog-title", markup=False)
             yield Static(self.consequence, markup=False)
@@ -35,7 +35,9 @@ class ReasonScreen(Dialog[str | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         why = event.value.strip()
         if self.needed and (not why or why.casefold() in YES):
-            self.query_one("#missing", Static).update("! Say why: whoever asks next finds it here.")
+            self.query_one("#missing", Static).update(
+                "! Give a reason: whoever asks later finds it here."
+            )
             return
         # Elsewhere y is yes: who types it here means that, too, and not a reason.
         self.dismiss("" if why.casefold() in YES else why)

@@ -34,7 +34,7 @@ from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import HINT, place_of
 from workbench.tui.replaying.timeline_rows import marks_row, timeline
-from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.base import NO_ENGINE, OBSERVING, WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
 from workbench.tui.text import clock, number, plain
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Loss, Watch
@@ -45,6 +45,11 @@ from workbench.tui.workers import begin
 
 DECISIONS = ("reject", "restore", "pin", "unpin", "repeat", "point", "measure")
 """What is asked of a single sample."""
+CONTROL = ("ask_control", "give_control", "keep_control")
+COMMANDS = (
+    "pause", "continue", "stop", "abort", "resume", "skip", "budget", "rescue", *CONTROL, *DECISIONS
+)  # fmt: skip
+"""What is told to a run, or changes the session."""
 
 WITHOUT: Mapping[Loss, str] = {"engine": "no engine", "session": "no session", "refused": "refused"}
 """What the head says in place of the state where nothing was ever shown."""
@@ -230,25 +235,54 @@ class SessionScreen(WorkbenchScreen):
         view = self.opened.live.view
         return view.fleet is not None and not view.shards
 
+    def why_no_command(self) -> str:
+        """Why nothing can be told to a run, or changed in the session; empty where it can."""
+        watch = self.opened
+        if watch.lost:
+            return NO_ENGINE
+        if not watch.connected:
+            return "The lab is still being made ready."
+        if watch.bundle:
+            return "This is a recording: nothing is measured, and nobody changes it."
+        if watch.role == "observer":
+            return OBSERVING
+        if watch.replay is not None:
+            return "This is a replay: nothing is measured or changed in it."
+        return ""
+
     def why_not(self, method: str) -> str:
         watch = self.opened
         state = watch.live.view.state
-        if watch.lost:
-            return "No engine answers now."
-        if not watch.connected:
-            return "The lab is still being made ready."
-        if method in ("pause", "continue", "stop", "abort", "resume", "skip", "budget", *DECISIONS):
-            if watch.bundle:
-                return "This is a recording: nothing is measured, and nobody changes it."
-            if watch.role == "observer":
-                return "Observers may watch, not change."
+        told = watch.lost or not watch.connected or method in COMMANDS
+        if told and (why := self.why_no_command()):
+            return why
         if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
             return f"No run goes on: the session is {state}."
         if method in ("pause", "resume") and self._by_a_fleet:
             return "A fleet measures it: stop it, and the same command goes on where it stood."
+        if method == "pause":
+            return "The run has not begun yet."
         if method == "resume":
             return f"There is nothing to go on with: the session is {state}."
-        return ""
+        if method in CONTROL:
+            return self._why_no_control(method)
+        return {
+            "rescue": "The session's file is in its place: there is nothing to write again.",
+            "reconnect": "The engine answers.",
+            "seek": "The time line is not there yet.",
+            "step": "The replay has ended.",
+            "step_back": "This is the beginning.",
+            "next_mark": "No decision comes after this.",
+            "previous_mark": "No decision comes before this.",
+        }.get(method, "")
+
+    def _why_no_control(self, method: str) -> str:
+        lock = self.opened.control_lock
+        if method != "ask_control":
+            return "Nobody asks for control."
+        if not lock.driver:
+            return "Nobody drives a run here."
+        return "Control is yours." if self.opened.drives else "You have asked for control already."
 
     def explained(self) -> tuple[Action, ...]:
         """A replay measures nothing, and only a replay has a pace."""

@@ -104,8 +104,11 @@ class CursorTable(DataTable[Text], inherit_bindings=False):
         self.move_cursor(row=max(0, min(self.cursor_row + by, self.row_count - 1)))
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a line, and the focus on the table."""
-        self.move_cursor(row=self.get_row_index(key))
+        """Put the cursor on a line, and the focus on the table. Lines are replaced at any time:
+        where that one is gone, the cursor stays where it is."""
+        keys = self.keys()
+        if key in keys:
+            self.move_cursor(row=keys.index(key))
         self.focus()
 
     def jumps(self) -> Iterator[tuple[Offset, Callable[[], None]]]:

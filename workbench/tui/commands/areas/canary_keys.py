@@ -16,7 +16,7 @@ ACTIONS: tuple[Action, ...] = (
             vim="x"),
     _canary("canary.stop", "s", "end_canary", "Stop", 1, "End the canary after this sample; asks"),
     _canary("canary.abort", "S", "abort_canary", "Abort", 9, "End the canary now; asks first"),
-    _canary("canary.drop", "escape", "drop", "Cancel", 1, "Wait no longer for the retraining"),
+    _canary("canary.drop", "escape", "drop", "Cancel", 1, "Cancel the retraining"),
     _canary("canary.other", "tab", "other", "Switch", 2, "Steps, or the proposal they led to"),
     _canary("canary.open", "o", "open", "Open", 4, "An earlier canary or proposal"),
     _canary("canary.zoom", "z", "zoom", "Zoom", 5, "The plot alone, the steps alone, then both"),

@@ -10,7 +10,7 @@ _recommend = partial(action, "recommend")
 
 ACTIONS: tuple[Action, ...] = (
     _recommend("recommend.ask", "e enter", "ask", "Ask", 1, "Write the SLA; enter asks then"),
-    _recommend("recommend.drop", "escape", "drop", "Cancel", 1, "Wait no longer for the answer"),
+    _recommend("recommend.drop", "escape", "drop", "Cancel", 1, "Cancel the question"),
     _recommend("recommend.stop", "s", "end_measuring", "Stop", 1,
                "End what the lab measures; asks first"),
     _recommend("recommend.verify", "f5", "verify", "Verify", 2,

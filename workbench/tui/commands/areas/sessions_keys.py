@@ -25,7 +25,7 @@ ACTIONS: tuple[Action, ...] = (
             vim="m"),
     _sessions("session.duplicate", "C", "duplicate", "Duplicate", 6, "Copy it under another name",
             vim="D"),
-    _sessions("session.draft", "N", "draft", "Change", 5, "A draft of its campaign, to be changed"),
+    _sessions("session.draft", "N", "draft", "Change", 5, "Make a draft of its campaign"),
     _sessions("session.export", "x", "export", "Export", 5, "Write samples as CSV, Parquet, ...",
             vim="e"),
     _sessions("session.delete", "d delete", "delete", "Delete", 4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -55,6 +55,16 @@ Line = tuple[str, Setting, str, bool]
 """Field, setting, its mistake, whether it is to be seen."""
 
 
+@dataclass(frozen=True)
+class Typed:
+    """What was entered into a line of the form, and what it was about at that moment."""
+
+    draft: str
+    field: str
+    setting: Setting
+    text: str
+
+
 class CampaignScreen(DraftScreen):
     """A form of what the campaign says, and beside it what that costs."""
 
@@ -74,8 +84,8 @@ class CampaignScreen(DraftScreen):
         self._settings: dict[str, Setting] = {}
         """By the field that shows each now."""
         self._elsewhere: tuple[Mistake, ...] = ()
-        self._typed = ""
-        """The field that was typed into and is not written yet."""
+        self._typed: Typed | None = None
+        """What was typed and is not written yet."""
         self._typing: Timer | None = None
         self._question: ConfirmScreen | None = None
         """Whether to run, while it is asked."""
@@ -96,7 +106,8 @@ class CampaignScreen(DraftScreen):
         if self.form is not None and self.form.made:
             lines = self._lines(sections, draft)
             self._settings = {name: setting for name, setting, _, _ in lines}
-            self.form.show(draft.document, lines, self._typed, self._more(lines))
+            typed = self._typed.field if self._typed is not None else ""
+            self.form.show(draft.document, lines, typed, self._more(lines))
         self._price(draft)
         self._draw_costs(draft)
 
@@ -280,29 +291,34 @@ class CampaignScreen(DraftScreen):
         setting = self._settings.get(name)
         if setting is None or event.field.value == plain(setting.read(self.draft.document)):
             return  # it shows what the draft says
-        if isinstance(event.field.entry, Cycle):
-            self._write(name)
+        typed = Typed(self.draft.name, name, setting, event.field.value)
+        chosen = isinstance(event.field.entry, Cycle)
+        if chosen or (self._typed is not None and self._typed.field != name):
+            self.write_typed()  # another line is gone on with already
+        if chosen:
+            self._write(typed)
             return
-        if self._typed != name:
-            self.write_typed()  # the next line is typed into already
-        self._typed = name
+        self._typed = typed
         if self._typing is not None:
             self._typing.stop()
         self._typing = self.set_timer(TYPING_S, self.write_typed)
 
     def write_typed(self) -> None:
         """What was typed into a line, into the draft."""
-        name, self._typed = self._typed, ""
-        if name:
-            self._write(name)
+        typed, self._typed = self._typed, None
+        if typed is not None:
+            self._write(typed)
 
-    def _write(self, name: str) -> None:
-        assert self.form is not None
-        setting, text = self._settings[name], self.form.field(name).value
-        if name == "target":
+    def _write(self, typed: Typed) -> None:
+        """By then the line may be another setting's, or another draft may be open."""
+        setting, text = typed.setting, typed.text
+        if typed.draft != self.draft.name:
+            said = f"{setting.label.strip()} {text} was not written: the draft was closed first."
+            self.workbench.say(plain(said), "warning")
+        elif typed.field == "target":
             self._choose_target(text)
-        elif name in TERMS:
-            self.draft.terms = self.terms.with_(name, text)
+        elif typed.field in TERMS:
+            self.draft.terms = self.terms.with_(typed.field, text)
             self.draw()
         else:
             self.draft.edit(
@@ -357,6 +373,15 @@ class CampaignScreen(DraftScreen):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method == "next_target":
+            return "There is no other target."
+        if method == "run_draft" and self.terms.mistakes:
+            return f"{counted(len(self.terms.mistakes), 'mistake')} must be corrected first."
+        return ""
+
     def action_edit(self) -> None:
         if self.form is not None:
             self.form.edit()
@@ -396,7 +421,7 @@ class CampaignScreen(DraftScreen):
             words += f"\n! {plain(beyond)}"
         words += self._unpredicted()
         lab = plain(plan.lab) if plan else plain(self.draft.lab or "")
-        which = f"the lab {lab}" if lab else "whichever lab is there"
+        which = f"the lab {lab}" if lab else "whichever lab is available"
         return f"Run {plain(self.draft.name)} on {which}?", words
 
     def _unpredicted(self) -> str:
@@ -415,7 +440,7 @@ class CampaignScreen(DraftScreen):
     def _consequence(self, plan: Plan | None) -> str:
         """What a run will take, in lines that a dialog of any width can hold."""
         if plan is None:
-            return self.costs.trouble or "What it costs is being computed …"
+            return self.costs.trouble or "The cost is being computed …"
         configurations = counted(len(plan.configurations), "configuration")
         lines = [
             f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
@@ -427,8 +452,8 @@ class CampaignScreen(DraftScreen):
     def legend(self) -> tuple[str, ...]:
         return (
             "▸ the sampler that the campaign names; a click on another one chooses it",
-            "samples and lab time: played against a stand-in without noise",
-            "≤ at most: to play it takes too long   – it refuses this campaign",
+            "samples and lab time: the sampler, simulated on a noise-free stand-in",
+            "≤ upper bound: simulating it takes too long   – cannot sample this campaign",
         )
 
 

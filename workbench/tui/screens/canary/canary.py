@@ -205,6 +205,14 @@ class CanaryScreen(DecidingScreen, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        record = self.here(self.shown)
+        if method == "open" and record is not None:
+            return "There is no other canary or proposal."
+        if method == "zoom" or (method in ("open", "log_y") and record is None):
+            return "There is no canary yet."
+        return super().why_not(method)
+
     def legend(self) -> tuple[str, ...]:
         signs, words = canary_rows.SIGNS, canary_tables.VERDICTS
         verdicts = [f"{sign} {words[verdict]}" for verdict, (sign, _) in signs.items()]

@@ -73,18 +73,11 @@ class DecidingScreen(QuestionScreen):
         measured = watch.live.view.under_trial is not None or self._under_way is not None
         return not measured or watch.drives or not watch.control_lock.driver
 
-    def _why_no_command(self) -> str:
-        watch = self.opened
-        if watch.lost:
-            return "No engine answers now."
-        if watch.bundle:
-            return "This is a recording: nothing is measured, and nobody changes it."
-        if watch.role == "observer":
-            return "Observers may watch, not change."
-        if self.unmeasurable:
-            return self.unmeasurable
-        driver = watch.control_lock.driver
-        return f"{plain(driver)} drives what is being measured." if driver else ""
+    def _why_no_canary(self) -> str:
+        if why := self.why_no_command() or self.unmeasurable:
+            return why
+        driver = self.opened.control_lock.driver
+        return f"{plain(driver)} drives what is being measured." if not self.may_command else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         record = self.here(self.shown)
@@ -104,7 +97,7 @@ class DecidingScreen(QuestionScreen):
         return conditions.get(action, super().check_action(action, parameters))
 
     def why_not(self, method: str) -> str:
-        if method in COMMANDS and not self.may_command and (why := self._why_no_command()):
+        if method in COMMANDS and (why := self._why_no_canary()):
             return why
         if method in ("accept", "reject") and (
             self.asking.busy is not None or self._under_way is not None
@@ -114,6 +107,8 @@ class DecidingScreen(QuestionScreen):
             return "No proposal waits for a decision."
         if method == "plan" and (self.asking.busy is not None or self._under_way is not None):
             return "A canary is under way: its end comes first."
+        if method == "plan":
+            return "The lab measures for this session: that comes first."
         if method in ("end_canary", "abort_canary"):
             return "No canary is under way."
         return super().why_not(method)
@@ -209,7 +204,7 @@ class DecidingScreen(QuestionScreen):
             else "The model in force stays; the same samples are not proposed again."
         )
         if accept and not proposal.gain:
-            consequence += " On held-out points it is no better."
+            consequence += " On held-out samples it is no better."
 
         def answered(why: str | None) -> None:
             if why is not None:

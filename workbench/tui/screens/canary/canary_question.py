@@ -43,7 +43,7 @@ def fields(view: SessionView, offered: Sequence[str], chain: str) -> list[Field]
         Field("kpi", "KPI", campaign.kpi if campaign else ""),
         Field("sla", "SLA", sla.text if sla else "", hint="p95<=200ms @ rate=300/s"),
         Field("share", "share", "50 %", hint="of the SLA's load, else of the range"),
-        Field("steps", "steps", "10", hint="0 only learns from what is stored"),
+        Field("steps", "steps", "10", hint="0 retrains from stored samples alone"),
         Field("guard", "guard", "", hint=f"the SLA's: {limit}; or p95<=100ms"),
         Field("budget", "budget", "", hint="no cap; or 5m, 90s"),
         Field("allocation", "allocation", "", hint="the largest; or haproxy=25%, tinyproxy=50%"),
@@ -127,6 +127,6 @@ def cost(planned: CanaryPlanned, budget_s: float | None) -> str:
 def guarded(planned: CanaryPlanned) -> str:
     guards = planned.plan.guards
     if not guards:
-        return "nothing stops it: there is neither an SLA nor a guard"
+        return "nothing stops it: it has neither an SLA nor a guard"
     named = ", ".join(map(limit_text, guards))
     return f"it stops where {named} does not hold, and goes back a step"

@@ -250,13 +250,13 @@ def state_rows(view: SessionView, record: Record, doing: str, width: int) -> lis
         said = "the profiles" if not canary.version else f"model {canary.version}"
         words = f"{_than(before, said)}, {_than(after, 'learned')}"
         look: Look = "good" if error[1][0] < error[0][0] else "warn"
-        held = f"  median of {counted(count, 'load')}, each said before it was measured"
+        held = f"  median of {counted(count, 'load')}, each predicted before it was measured"
         spans: list[Span] = [(" error  ", "dim"), (words, look)]
         if len(words) + len(held) + 9 <= width:
             spans.append((held, "dim"))
         rows.append(tuple(spans))
     else:
-        rows.append(((" error  ", "dim"), ("none to say yet: two kept loads are needed", "dim")))
+        rows.append(((" error  ", "dim"), ("none yet: it takes two kept loads", "dim")))
     return rows
 
 

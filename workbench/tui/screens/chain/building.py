@@ -9,14 +9,24 @@ from typing import Any
 
 from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette
+from workbench.domain.errors import UsageError
 from workbench.domain.topology import Target
-from workbench.tui.draft import Document
+from workbench.tui.draft import Document, spelled
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.chain import chain_tree
 from workbench.tui.screens.chain.chain_tree import Leaf, Path, Tree
 from workbench.tui.screens.chain.choosing import Chosen, PaletteScreen, PolicyScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
 from workbench.tui.screens.draft import DraftScreen, titles_of
+from workbench.tui.text import plain
+
+WORDS = {
+    "instance": "name of the function",
+    "share": "share of the branch",
+    "name": "name of the target",
+    "summary": "summary of the target",
+}
+"""What is asked for by a line of text, as dialogs call it."""
 
 
 class BuildingScreen(DraftScreen, HasList):
@@ -288,12 +298,35 @@ class BuildingScreen(DraftScreen, HasList):
             note = "Such as 30%; the shares of all branches sum to 100 %. Empty: all share alike."
 
         def named(text: str | None) -> None:
-            if text is not None:
+            if text == "":  # what is written was carried out
                 self._set(field, text)
 
-        may_be_empty = field in ("share", "summary")
-        dialog = NameScreen(f"The {field}", now, note, may_be_empty=may_be_empty)
+        dialog = NameScreen(
+            f"The {WORDS[field]}",
+            now,
+            note,
+            may_be_empty=field in ("share", "summary"),
+            carry_out=partial(self._try, field),
+        )
         self.app.push_screen(dialog, named)
+
+    async def _try(self, field: str, text: str) -> None:
+        """Set it, unless the engine finds it wrong: then all is as before. Raises `UsageError`."""
+        draft, name, tree = self.draft, self.draft.name, self.chain
+        known = {(mistake.field, mistake.message) for mistake in draft.own_mistakes}
+        self._set(field, text)
+        await draft.until_settled()
+        new = [m for m in draft.own_mistakes if (m.field, m.message) not in known]
+        if field in ("share", "instance") and tree is not None:
+            key = "share" if field == "share" else "name"
+            own = spelled((*chain_tree.field_of(tree, self.path, draft.target), key))
+            # A target without a name of its own is called by those of its functions, too.
+            new.sort(key=lambda mistake: mistake.field != own)
+            # Shares that do not sum to one are changed one after the other.
+            new = [mistake for mistake in new if mistake.field == own or field != "share"]
+        if new and draft.name == name:
+            await draft.refuse_latest()
+            raise UsageError(f"The {WORDS[field]} {plain(new[0].message)}")
 
     def _set(self, field: str, text: str) -> None:
         part, draft = self.part, self.draft

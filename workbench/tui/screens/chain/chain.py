@@ -27,6 +27,13 @@ from workbench.tui.widgets.rows import Look, Row, Rows
 
 CAMPAIGN = "campaign"
 """Name of the screen on which resources and workload of the targets are set."""
+LOOKING = ("part_left", "part_right", "widen")
+ADDING = ("add", "add_beside", "add_target", "add_policy")
+ON_A_PART = (
+    "add_beside", "part_earlier", "part_later", "replicate", "passive", "remove_part", "details",
+    "unpack",
+)  # fmt: skip
+"""Actions that need a part under the cursor."""
 
 
 class ChainDrawing(Rows):
@@ -234,6 +241,50 @@ class ChainScreen(BuildingScreen):
             "campaign": draft.is_open and any(screen.name == CAMPAIGN for screen in SCREENS),
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        draft, tree = self.draft, self.chain
+        if draft.is_open and method in LOOKING:
+            return self._why_no_part() or "There is no other part to choose."
+        if said := super().why_not(method):
+            return said
+        edit = self.key("draft.editor")
+        if not draft.readable:
+            return (
+                f"The text cannot be read: {edit} edits it, {self.key('app.undo')} takes it back."
+            )
+        if method in ADDING and draft.palette is None:
+            return "Functions and chains are still being looked up."
+        if method in ("add", "add_beside") and self.unreadable:
+            return f"This target cannot be drawn: {edit} edits the text."
+        if method in ("remove_target", "copy_target"):
+            return f"There is no target yet: {self.key('chain.add')} adds a function."
+        if method in ON_A_PART:
+            return self._why_no_part() or self._why_not_of(method, self.part, tree)
+        return ""
+
+    def _why_no_part(self) -> str:
+        if self.unreadable:
+            return f"This target cannot be drawn: {self.key('draft.editor')} edits the text."
+        if self.chain is None:
+            return f"There is no function yet: {self.key('chain.add')} adds one."
+        return ""
+
+    def _why_not_of(self, method: str, part: Tree | None, tree: Tree | None) -> str:
+        """Why an edit makes no sense of this part."""
+        if method == "part_earlier":
+            return "Nothing comes before it that it could change places with."
+        if method == "part_later":
+            return "Nothing comes after it that it could change places with."
+        if method == "unpack":
+            return "Only a chain of the palette is unpacked, and this is none."
+        if not isinstance(part, Leaf):
+            return f"This is a group: {self.key('chain.right')} chooses a function of it."
+        if part.is_chain:
+            return f"This is a chain: {self.key('chain.unpack')} puts its functions in its place."
+        if method == "passive" and not isinstance(tree, PartGroup):
+            return "It is the only function: traffic must have a way past a passive one."
+        return ""
 
     @property
     def _may_start(self) -> bool:

@@ -21,6 +21,7 @@ Form = Literal["series", "parallel"]
 FORMS = ("vnf", "chain", "series", "parallel")
 _LONGEST_NAME = 60
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+_FRACTION = re.compile(r"\s*(0?\.[0-9]+)\s*")
 
 
 @dataclass(frozen=True)
@@ -291,13 +292,15 @@ def shared(tree: Tree, path: Path, share: str) -> Tree:
     assert isinstance(above, PartGroup)
     mine, others = path[-1], [i for i in range(len(above.parts)) if i != path[-1]]
     shares: dict[int, Any] = {mine: share} if share else dict.fromkeys((mine, *others))
-    found = _PERCENT.fullmatch(share)
+    found, whole, unit = _PERCENT.fullmatch(share), 100, "%"
+    if found is None:
+        found, whole, unit = _FRACTION.fullmatch(share), 1, ""
     free = [i for i in others if above.parts[i].share is None] or (
         others if len(others) == 1 else []
     )
     if found and len(free) == len(others):
-        rest = (100 - float(found[1])) / len(free)
-        shares |= dict.fromkeys(free, f"{rest:.6g}%")
+        rest = (whole - float(found[1])) / len(free)
+        shares |= dict.fromkeys(free, f"{rest:.6g}{unit}")
     parts = tuple(
         replace(part, share=shares.get(i, part.share)) for i, part in enumerate(above.parts)
     )

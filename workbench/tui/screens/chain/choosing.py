@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,15 +14,14 @@ from textual.widgets.option_list import Option
 
 from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette
-from workbench.domain.errors import DescriptorError, WorkbenchError
+from workbench.domain.errors import DescriptorError
 from workbench.domain.messages import GenerateChains
 from workbench.domain.topology import Target
-from workbench.tui.application import Application
+from workbench.tui.screens.asking import EngineQuestion
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import way_through
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
-from workbench.tui.workers import begin
 
 
 @dataclass(frozen=True)
@@ -131,6 +130,7 @@ class PolicyScreen(Dialog[tuple[Target, ...]]):
         self.taken = set(taken)
         self.chains: tuple[Target, ...] = ()
         self.marked: set[str] = set()
+        self.asking = EngineQuestion(self, self._draw_busy)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog policy"):
@@ -151,27 +151,32 @@ class PolicyScreen(Dialog[tuple[Target, ...]]):
         self.query_one("#policy", Input).focus()
 
     def on_input_submitted(self) -> None:
-        begin(self, self._generate, group="policy", exclusive=True)
+        self.asking.begin(self._generate, "looking for chains that obey it")
+
+    def _draw_busy(self) -> None:
+        if self.asking.busy is not None and self.is_attached:
+            self._tell(f"… {self.asking.busy.text}")
 
     async def _generate(self) -> None:
         policy = self.query_one("#policy", Input).value.strip()
         free = tuple(
             filter(None, (n.strip() for n in self.query_one("#free", Input).value.split(",")))
         )
-        try:
-            client = await cast(Application, self.app).client()
-            reply = await client.ask(GenerateChains(policy, free))
-        except DescriptorError as error:
-            first = error.mistakes[0]
-            at = f"column {first.column}: " if first.field != "free" else "free: "
-            self._tell(f"! {at}{plain(first.message)}")
-            return
-        except (WorkbenchError, OSError) as error:
-            self._tell(f"! {plain(str(error))}")
+        reply = await self.asking.answer(GenerateChains(policy, free))
+        if reply is None:
+            self._tell(f"! {self._refusal()}")
             return
         self.chains = reply.chains
         self.marked = {c.name for c in reply.chains if c.name not in self.taken}
         self._show()
+
+    def _refusal(self) -> str:
+        error = self.asking.refused
+        if not isinstance(error, DescriptorError):
+            return plain(self.asking.trouble)
+        first = error.mistakes[0]
+        at = f"column {first.column}: " if first.field != "free" else "free: "
+        return f"{at}{plain(first.message)}"
 
     def _show(self) -> None:
         options = self.query_one(OptionList)

@@ -46,11 +46,14 @@ NO_CHAIN = """This session has no chain: a comparison needs a target of several 
 
 {view} goes on to two sessions against each other."""
 NO_OTHER = """Two sessions against each other: what got worse or better
-beyond chance and beyond what the host differs from itself.
+beyond chance and beyond the host's own A/A noise.
 
 {other} chooses the session to compare this one with."""
 
-ASKED_ANEW = "comparing anew …"
+OF_CHAINS = ("chain", "rule", "profiles", "read_left", "read_right", "show_live", "anew")
+OF_CURVES = ("read_left", "read_right", "series", "log_y", "log_x", "zoom", "show_live")
+"""Actions that need a chain, or something that is drawn."""
+ASKED_ANEW = "comparing again …"
 """In place of why nothing could be compared before: that may hold no longer."""
 
 
@@ -157,7 +160,8 @@ class CompareScreen(CompareAskingScreen, HasList):
             if self.contrast.refused is not None:
                 advice = f"{key('compare.other')} chooses another session."
                 return "\n".join(compare_lines.trouble_lines(self.contrast.refused, advice))
-            return "" if self.contrast.compared is not None else f"comparing with {self._other()} …"
+            seeing = self.seeing.busy
+            return f"… {seeing.text}" if seeing is not None else ""
         if target is None:
             return NO_CHAIN.format(
                 new=key("session.new"), view=key("compare.view"), session=plain(self.opened.session)
@@ -170,14 +174,11 @@ class CompareScreen(CompareAskingScreen, HasList):
             return ""
         advice = f"{key('compare.anew')} tries again; {key('compare.profiles')} takes the profiles "
         advice += "of another session"
-        advice += f"; {key('compare.insist')} insists on them." if self._can_insist() else "."
+        advice += f"; {key('compare.insist')} uses them anyway." if self._can_insist() else "."
         if newer := self.came_since(drawn):
             came = f"{counted(newer, 'sample')} came since: {key('compare.anew')} compares anew."
             advice = f"{came}\n{advice}"
         return "\n".join(compare_lines.trouble_lines(trouble, advice))
-
-    def _other(self) -> str:
-        return plain(self.contrast.other) if self.contrast is not None else ""
 
     def _lay_out(self, empty: str) -> None:
         zoom = ZOOMS[self.zoomed]
@@ -346,6 +347,34 @@ class CompareScreen(CompareAskingScreen, HasList):
             "zoom": lambda: not self._said,
             "show_live": lambda: self._key_here() != "",
         }
+
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method == "anew" and self.asking.busy is not None:
+            return "It is being computed."
+        if method == "insist":
+            return "No profiles of another host were refused."
+        if method in OF_CHAINS and not self._chains():
+            return self._why_no_chain(method)
+        if method in OF_CURVES and self._said:
+            return "There is nothing to be drawn yet."
+        no_axis = f"Errors have no such axis: {self.key('compare.view')} goes on to curves."
+        return {
+            **dict.fromkeys(("read_left", "read_right", "log_y", "log_x"), no_axis),
+            "chain": "There is no other chain.",
+            "kpi": "There is no other KPI.",
+            "rule": "There is no other rule: the first answer says which ones apply.",
+            "series": "The plot has no series.",
+            "show_live": "Live has no curve of it.",
+        }.get(method, "")
+
+    def _why_no_chain(self, method: str) -> str:
+        if self.view != "sessions":
+            return "This session has no chain of several functions."
+        if method == "anew":
+            return f"No other session is chosen yet: {self.key('compare.other')} chooses one."
+        return f"Two sessions are compared: {self.key('compare.view')} goes back to chains."
 
     def _chains(self) -> Sequence[object]:
         """Those that can be compared; none where sessions are."""

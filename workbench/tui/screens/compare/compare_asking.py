@@ -14,7 +14,7 @@ from workbench.domain.messages import ListSessions
 from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
-from workbench.tui.screens.asking import QuestionScreen
+from workbench.tui.screens.asking import EngineQuestion, QuestionScreen
 from workbench.tui.screens.compare import compare_lines, comparing, session_diff
 from workbench.tui.screens.compare.comparing import (
     AT_ONCE,
@@ -24,6 +24,7 @@ from workbench.tui.screens.compare.comparing import (
 )
 from workbench.tui.screens.compare.session_diff import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
+from workbench.tui.text import plain
 from workbench.tui.workers import begin
 
 SETTLE_S = 0.3
@@ -57,6 +58,8 @@ class CompareAskingScreen(QuestionScreen):
         self.contrast: Contrast | None = None
         self.changes: tuple[Change, ...] = ()
         self.change = 0
+        self.seeing = EngineQuestion(self, self.draw, "seeing")
+        """Another session, which does not wait for what is computed."""
         self.answer: ComparisonSoFar | None = None
         self.answers: dict[ComparedChain, ComparisonSoFar] = {}
 
@@ -161,7 +164,7 @@ class CompareAskingScreen(QuestionScreen):
                 self.draw()
         except asyncio.CancelledError:
             if (lacking := self._next()) is not None:
-                dropped = f"not waited for any more: {self.key('compare.anew')} asks again"
+                dropped = f"cancelled: {self.key('compare.anew')} asks again"
                 self._fail(lacking, EngineError(dropped))
                 lacking.uncharted = EngineError(dropped)  # curves would be asked for next
             raise
@@ -224,10 +227,10 @@ class CompareAskingScreen(QuestionScreen):
         begin(self, partial(self._choose_session, "Take the functions' profiles", self._take, SAME))
 
     def _compare_with(self, session: str) -> None:
-        """Of stored figures alone: it does not wait for what is computed."""
+        """Of stored figures alone."""
         self.view, self.contrast = "sessions", Contrast(session)
         self.changes, self.change = (), 0
-        begin(self, partial(self._see, self.contrast))
+        self.seeing.begin(partial(self._see, self.contrast), f"comparing with {plain(session)}")
 
     async def _see(self, contrast: Contrast) -> None:
         try:
@@ -236,7 +239,6 @@ class CompareAskingScreen(QuestionScreen):
             contrast.refused = EngineError(str(error))
         if contrast is self.contrast and contrast.compared is not None:
             self.changes = session_diff.changes_of(contrast.compared)
-        self.draw()
 
     def _take(self, session: str) -> None:
         self.profiles, self.insist = session or None, False

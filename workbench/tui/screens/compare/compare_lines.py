@@ -182,7 +182,7 @@ def notes_row(
     anew, rule = keys
     unseen = _unseen(answer, rule, width - 3)
     if replay:
-        whole = "of the whole session, not of the moment that is shown"
+        whole = "of the whole session, not as of the moment shown"
         if unseen and len(f"{whole}; {unseen}") + 3 <= width:
             whole += f"; {unseen}"
         return ((fit(f" ! {whole}", width), "warn"),)
@@ -211,7 +211,7 @@ def _unseen(answer: ComparisonSoFar | None, key: str, width: int) -> str:
         return ""
     words = f"{found.samples} of {counted(answer.samples, 'sample')} are compared: those that "
     words += f"model {found.model_version} has not learned from"
-    more = f"{words}; {key} takes the profiles and all"
+    more = f"{words}; {key} compares all with the functions' profiles"
     return more if len(more) <= width else words
 
 

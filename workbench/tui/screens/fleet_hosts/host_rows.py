@@ -81,7 +81,7 @@ def summary_row(view: SessionView, width: int) -> Row:
 
 def _left(fleet: FleetSeen, at: float) -> str:
     if fleet.eta_s is None:
-        return " · how long still: not known before a host has finished a shard"
+        return " · time to go: unknown until a host has finished a shard"
     return f" · {text.duration(fleet.eta_s)} to go, until {text.clock(at + fleet.eta_s)}"
 
 

@@ -104,10 +104,10 @@ class WatchScreen(SessionScreen, HasList):
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "✓ the SLA holds, or the KPI is predicted; ? counters lie outside of what was learned",
+            "✓ the SLA holds, or the KPI is predicted; ? counters lie outside the training range",
             "! the SLA is broken by the figure, or others' load slows the function; two looks of "
             "three raise that, five in a row clear it",
-            "silent: the command that watches has not reported for 5 s; ended: it said so",
+            "silent: no report from `workbench watch` for 5 s; ended: it was ended",
             "gaps in the curve: no prediction then; nothing is sent through the function",
         )
 
@@ -128,7 +128,7 @@ def _nothing(shown: Shown) -> str:
     alone = [p.target.name for p in campaign.targets if len(p.target.vnfs) == 1] if campaign else []
     function = text.plain(alone[0]) if alone else "FUNCTION"
     return (
-        "No running function is watched by what this session has measured.\n\n"
+        "No running function is watched with the models of this session.\n\n"
         "In another terminal of this host:\n\n"
         f'  workbench watch {session} {function} --at container:NAME --kpi "p95<=100ms"\n\n'
         "tells its KPI from its counters once a second, and is shown here."

@@ -148,6 +148,8 @@ class LiveScreen(SamplingScreen):
     def why_not(self, method: str) -> str:
         if method == "follow":
             return "What is being measured is shown already."
+        if method == "skip" and self.opened.live.view.state in UNDER_WAY:
+            return self.why_no_command() or "Nothing is measured yet."
         return super().why_not(method)
 
     def legend(self) -> tuple[str, ...]:

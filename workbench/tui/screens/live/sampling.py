@@ -75,10 +75,16 @@ class SamplingScreen(SessionScreen):
     def why_not(self, method: str) -> str:
         if said := super().why_not(method):
             return said
+        if method in ("point", "closer", "sample_left", "sample_right"):
+            return "Nothing is measured yet."
+        if method in ("pin", "unpin") and self.here is not None:
+            return f"A rejected sample takes no mark: {self.key('sample.restore')} restores it."
         if method in ("details", "reject", "restore", "pin", "unpin", "repeat"):
             return f"No sample is under the cursor: {self.key('sample.left')} chooses one."
         if method == "budget" and self.opened.live.view.budget_s is None:
             return "This campaign has no budget that could be extended."
+        if method == "budget":
+            return "The budget does not end this campaign."
         if method == "wider":
             return "The whole range is shown."
         return ""

@@ -19,6 +19,7 @@ from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.legends import SCORE_COLUMNS, legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
+from workbench.tui.screens.asking import EngineQuestion
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.models import model_rows, residual_rows
@@ -47,6 +48,7 @@ NOT_MEASURED = """No model of this session is stored yet.
 
 A model is fitted to samples: what is planned here has none yet."""
 
+PREDICTING = "predicting held-out samples"
 SCORES = "scores"
 """As what the sort key of the scores is remembered."""
 PANES = ("scores", "residuals", "coefficients")
@@ -69,7 +71,10 @@ class ModelsScreen(ScoringScreen, HasList):
         self._scores: dict[int, tuple[ModelScore, ...]] = {}
         """By the sequence number of the event that stored a version."""
         self._explained: dict[ExplainModel, ModelExplained | str] = {}
-        """What the engine said, or why it did not; empty while it computes."""
+        """What the engine said, or why it did not."""
+        self._explaining = EngineQuestion(self, self.draw, "explaining")
+        self._explains: ExplainModel | None = None
+        """What is computed now."""
         self._lines: list[VersionLine] = []
 
     def middle(self) -> ComposeResult:
@@ -191,7 +196,7 @@ class ModelsScreen(ScoringScreen, HasList):
             now = self.scored.get((target, kpi)) if line.latest else None
             self._put("#scores", self._score_rows(line.model, now))
         else:
-            words = " Each function by its own model; what the chain adds is not known to them."
+            words = " Each function's own model, composed; what chaining adds is not in them."
             self._put("#scores", [((words, "dim"),)])
         influence = next((i for i in shown.view.influences if i.target == target), None)
         self._put("#influence", model_rows.influence_rows(influence, kpi, self.size.width))
@@ -257,16 +262,24 @@ class ModelsScreen(ScoringScreen, HasList):
         """What the engine says of a version; a sentence as long as it says nothing."""
         if not line.version:
             if line.back:
-                return "The profiles were not made for this chain: compare it with them."
-            return "Accept it first: what is not in force is not explained."
+                return "These are the functions' own profiles: Compare shows how well they predict."
+            return "Accept it first: only models in force are explained."
         session, retrained = self.opened.session, line.model is None
         request = ExplainModel(session, target, kpi, line.version, retrained)
-        if request not in self._explained:
-            if self.opened.lost:
-                return "the engine is gone; it is asked again once it is back"
-            self._explained[request] = ""
-            begin(self, partial(self._explain, request))
-        return self._explained[request] or "predicting samples that it has not seen…"
+        if (explained := self._explained.get(request)) is not None:
+            return explained
+        if self.opened.lost:
+            return "the engine is gone; it is asked again once it is back"
+        if self._explains != request or self._explaining.busy is None:
+            # In place of another one, which is asked for again when it is looked at again.
+            self._explains = request
+            self._explaining.begin(partial(self._explain, request), PREDICTING)
+        busy = self._explaining.busy
+        return f"… {busy.text if busy is not None else PREDICTING}"
+
+    @property
+    def unanswered(self) -> bool:
+        return super().unanswered or self._explaining.busy is not None
 
     def _put(self, id: str, rows: list[Row]) -> None:
         self.query_one(id, Rows).show_all(rows)
@@ -288,16 +301,12 @@ class ModelsScreen(ScoringScreen, HasList):
         self.draw()
 
     async def _explain(self, request: ExplainModel) -> None:
-        try:
-            reply = await (await self.workbench.client()).ask(request)
-        except (WorkbenchError, OSError) as error:
-            if self.opened.lost:
-                self._explained.pop(request, None)
-            else:
-                self._explained[request] = f"It cannot be said: {plain(str(error))}"
-        else:
+        reply = await self._explaining.answer(request)
+        if reply is not None:
             self._explained[request] = reply
-        self.draw()
+        elif not self.opened.lost:  # else it is asked for again once the engine is back
+            why = plain(self._explaining.trouble)
+            self._explained[request] = f"It cannot be explained: {why}"
 
     # ------------------------------------------------------------------------- actions
 
@@ -323,6 +332,32 @@ class ModelsScreen(ScoringScreen, HasList):
             "roll_back": may and line is not None and line.back and not line.in_force,
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if method == "roll_back" and (why := self.why_no_command()):
+            return why
+        if said := super().why_not(method):
+            return said
+        line, pane = self._line, self.key("models.pane")
+        if method in ("target", "kpi", "pane", "over", "sort", "reverse") and not self._subjects:
+            return f"No model is stored yet: {self.key('models.score')} scores the methods."
+        if method == "roll_back":
+            return self._why_no_way_back(line)
+        return {
+            "target": "Models of one target are here alone.",
+            "kpi": "There is no model of another KPI.",
+            "pane": "What was scored now has no version, and so nothing else to show.",
+            "over": f"Residuals alone have two axes: {pane} goes on to them.",
+            "sort": f"No table of scores is shown: {pane} goes on to it.",
+            "reverse": f"No column sorts the scores: {self.key('models.sort')} chooses one.",
+        }.get(method, "")
+
+    def _why_no_way_back(self, line: VersionLine | None) -> str:
+        if line is None or not line.back:
+            return "Only an accepted model of a chain, or its profiles, can be put in force again."
+        if line.in_force:
+            return "It is in force already."
+        return f"{plain(self.opened.control_lock.driver)} drives what is being measured."
 
     def legend(self) -> tuple[str, ...]:
         return (*SCORE_COLUMNS, *legend(self.query_one(ProfilePlot).glyphs, plot_marks))
@@ -403,8 +438,8 @@ class ModelsScreen(ScoringScreen, HasList):
             if yes:
                 begin(self, partial(self._rolled_back, chain, kpi, line.version))
 
-        question = f"Let {what} say {plain(kpi)} of {plain(chain)} again?"
-        consequence = f"Predictions and recommendations go by it from now on.{by}"
+        question = f"Predict {plain(kpi)} of {plain(chain)} by {what} again?"
+        consequence = f"Predictions and recommendations use it from now on.{by}"
         self.app.push_screen(ConfirmScreen(question, consequence), answered)
 
     async def _rolled_back(self, chain: str, kpi: str, version: int) -> None:

@@ -45,6 +45,14 @@ class ScoringScreen(QuestionScreen):
         # In a replay the engine scores the whole session, whatever was measured by then.
         return here and bool(measured if watch.replay is not None else any(measured.values()))
 
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method == "score":
+            busy = self.asking.busy is not None
+            return "Scores are being computed." if busy else "No valid sample was measured yet."
+        return ""
+
     def _measured(self) -> dict[str, int]:
         """Valid samples by target of the campaign, the one that is shown first."""
         view = self.shown.view

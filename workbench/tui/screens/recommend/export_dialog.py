@@ -12,13 +12,12 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
-from workbench.domain.errors import WorkbenchError
 from workbench.domain.export_requests import ExportFormat, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.tui.application import Application
+from workbench.tui.screens.asking import EngineQuestion
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
-from workbench.tui.workers import begin
 
 SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
@@ -54,6 +53,7 @@ class ExportDialog(Dialog[None]):
         self.files: tuple[PreviewedFile, ...] = ()
         self.file = 0
         self.trouble = ""
+        self.asking = EngineQuestion(self, self._draw_busy)
         self._wanted = False
         """Whether enter came before the text of what it is to write."""
 
@@ -86,25 +86,28 @@ class ExportDialog(Dialog[None]):
 
     def on_option_list_option_highlighted(self) -> None:
         self.files, self.file, self.trouble, self._wanted = (), 0, "", False
-        self._show()
-        begin(self, partial(self._look, self.format), group="look", exclusive=True)
+        self.asking.begin(partial(self._look, self.format), f"writing it as {plain(self.format)}")
 
     async def _look(self, format: str) -> None:
         await asyncio.sleep(SETTLE_S)
-        try:
-            client = await cast(Application, self.app).client()
-            reply = await client.ask(PreviewRecommendation(self.session, self.of, format))
-            self.files = reply.files
-        except (WorkbenchError, OSError) as error:
-            self.trouble = str(error)
+        reply = await self.asking.answer(PreviewRecommendation(self.session, self.of, format))
+        self.files = reply.files if reply is not None else ()
+        self.trouble = self.asking.trouble
         self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
         self._show()
         if self._wanted:
             self.on_option_list_option_selected()
 
+    def _draw_busy(self) -> None:
+        """For how long it is waited for; not once it was closed."""
+        if self.is_attached:
+            self._show()
+
     def _show(self) -> None:
         self.query_one("#meaning", Static).update(plain(self._under_cursor.meaning))
-        path, text = "", "written as soon as it is there …" if self._wanted else "…"
+        busy = self.asking.busy
+        waits = busy.text if busy is not None else ""
+        path, text = "", f"… {waits}" + "; it goes to its file then" * self._wanted
         if self.trouble:
             text = f"! {plain_lines(self.trouble)}"
         elif self.files:
@@ -116,9 +119,11 @@ class ExportDialog(Dialog[None]):
                 path += f"  (file {self.file + 1} of {len(self.files)})"
             text = plain_lines("\n".join(lines[:MOST_LINES]))
             text += f"\n… {shown.characters} characters in all" * left_out
+        if self.files and waits:
+            path = f"… {waits}"
         self.query_one("#path", Static).update(path)
         self.query_one("#text", Static).update(text)
-        keys = ["observers may look, not write"] * (not self.writes)
+        keys = ["observers may preview, not write"] * (not self.writes)
         keys += ["enter write"] * (self.writes and not self.trouble)
         keys += ["j k format", "space b page"] + ["tab file"] * (len(self.files) > 1)
         self.query_one(".dialog-keys", Static).update("   ".join((*keys, "c copy", "esc close")))
@@ -149,17 +154,13 @@ class ExportDialog(Dialog[None]):
         if self._wanted:
             self._show()
         elif self.writes and not self.trouble:
-            begin(self, partial(self._write, self.format), group="write", exclusive=True)
+            self.asking.begin(partial(self._write, self.format), "writing it to its file")
 
     async def _write(self, format: str) -> None:
         app = cast(Application, self.app)
-        try:
-            reply = await (await app.client()).ask(
-                ExportRecommendation(self.session, self.of, format)
-            )
-        except (WorkbenchError, OSError) as error:
-            self.trouble = str(error)
-            self._show()
+        reply = await self.asking.answer(ExportRecommendation(self.session, self.of, format))
+        if reply is None:
+            self.trouble = self.asking.trouble
             return
         files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
         self.dismiss(None)

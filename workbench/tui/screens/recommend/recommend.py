@@ -171,6 +171,13 @@ class RecommendScreen(RecommendAsking, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if method == "open":
+            return "There is no other recommendation."
+        if method == "more":
+            return "All of it is shown."
+        return super().why_not(method)
+
     def _lab(self, found: Recommendation) -> rows_of.Lab:
         """What the lab said of an allocation by now."""
         return partial(lab_verdict, self.shown.view, found)
@@ -194,8 +201,7 @@ class RecommendScreen(RecommendAsking, HasList):
         )
 
     def action_ask(self) -> None:
-        self.add_class("-editing")
-        self.form.edit()
+        self.edit_form()
         self.draw()
 
     def action_more(self) -> None:

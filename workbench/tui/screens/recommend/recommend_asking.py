@@ -103,6 +103,22 @@ class RecommendAsking(QuestionScreen):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def why_not(self, method: str) -> str:
+        if method in ("verify", "end_measuring") and (why := self.why_no_command()):
+            return why
+        if said := super().why_not(method):
+            return said
+        if method in ("ask", "export") and self.opened.replay is not None:
+            return "This is a replay: the engine would answer of the whole session."
+        if method == "ask":
+            return "The campaign is not planned yet."
+        if method in ("verify", "export") and self.found() is None:
+            return f"There is no recommendation yet: {self.key('recommend.ask')} asks for one."
+        if method == "verify":
+            busy = self.asking.busy is not None
+            return "Something else is waited for." if busy else "Nothing is recommended here."
+        return ""
+
     # ------------------------------------------------------------------------- the engine
 
     async def _ask_engine(self, request: Request[R]) -> R:
@@ -144,9 +160,21 @@ class RecommendAsking(QuestionScreen):
         mistakes = question.placed(error, values) if isinstance(request, Recommend) else {}
         self.form.refuse(mistakes)
         if mistakes:
-            self.form.edit()
+            self.edit_form()
+            # The form was hidden while it was asked, and what hears late of that gives up the keys.
+            self.call_after_refresh(self._keep_to_the_mistake)
         else:
             self.trouble = str(error)
+
+    def edit_form(self) -> None:
+        """Give the keys to its first field that is wrong, or its first; it is seen then."""
+        self.add_class("-editing")
+        self.form.edit()
+
+    def _keep_to_the_mistake(self) -> None:
+        if self.focused is None and any(field.mistake for field in self.form.fields):
+            self.edit_form()
+            self.draw()
 
     async def _recommend(self, request: Recommend) -> None:
         told = await self._answered(request)

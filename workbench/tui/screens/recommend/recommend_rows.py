@@ -411,7 +411,7 @@ class Standing:
         if self.probability is not None:
             sure = words_of.probability(self.probability)
             return f"holds with {sure} only, not with {words_of.confidence(asked)}"
-        return "nobody computed how probably it holds, and it was not checked on the lab"
+        return "its chance of holding was not computed, and it was not verified on the lab"
 
 
 def _cheaper(found: Recommendation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -13,28 +13,19 @@ from textual.containers import Vertical
 from textual.widgets import OptionList, Static
 
 from workbench.domain.counts import counted
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import (
-    CampaignChoice,
-    CampaignList,
-    ListCampaigns,
-    PlanCampaign,
-    RunCampaign,
-)
+from workbench.domain.messages import CampaignChoice, ListCampaigns, PlanCampaign, RunCampaign
 from workbench.domain.sessions import Plan
-from workbench.tui.application import Application
+from workbench.tui.screens.asking import EngineQuestion
 from workbench.tui.screens.dialogs import ListDialog
 from workbench.tui.text import plain
 from workbench.tui.watch import WATCHED_PACE, lab_time
 from workbench.tui.widgets.filter import FilterLine
-from workbench.tui.workers import begin
 
 AUTOMATIC = "automatic: Docker where an engine answers, else simulated"
 LABS: tuple[tuple[str | None, str], ...] = (
     ("docker", "docker: real containers on this host"),
     ("sim", "sim: simulated, figures are not of your host"),
 )
-_ALL = ListCampaigns()
 SETTLE_S = 0.25
 """How long the cursor rests on a campaign before its plan is asked for."""
 
@@ -57,6 +48,9 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         self.lab = 0
         self.refused = False
         """What is chosen cannot be run; the plan says why."""
+        self.asking = EngineQuestion(self, self._draw_note)
+        self._noted = ""
+        """What is known of the plan, or why there is none."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog launch"):
@@ -71,17 +65,15 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
     def on_mount(self) -> None:
         self._show_lab()
-        self.query_one("#plan", Static).update("looking for campaigns…")
-        begin(self, self._load)
+        self.asking.begin(self._load, "looking for campaigns")
 
     async def _load(self) -> None:
-        try:
-            client = await cast(Application, self.app).client()
-            reply = CampaignList(self.campaigns) if self.campaigns else await client.ask(_ALL)
-        except (WorkbenchError, OSError) as error:
-            self._note(str(error))
-            return
-        self.campaigns = reply.campaigns
+        if not self.campaigns:
+            reply = await self.asking.answer(ListCampaigns())
+            if reply is None:
+                self._note(self.asking.trouble)
+                return
+            self.campaigns = reply.campaigns
         options = self.query_one(OptionList)
         self.list_lines(f"{c.name:<18} {c.summary}" for c in self.campaigns)
         if self.filters:
@@ -112,26 +104,33 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
     def _ask_plan(self) -> None:
         if chosen := self._chosen():
-            self.refused = False
-            begin(self, partial(self._plan, chosen), group="plan", exclusive=True)
+            self.refused, self._noted = False, ""
+            self.asking.begin(partial(self._plan, chosen), "planning")
 
     async def _plan(self, campaign: CampaignChoice) -> None:
-        self._note("planning…")
         await asyncio.sleep(SETTLE_S)
-        try:
-            client = await cast(Application, self.app).client()
-            asked = PlanCampaign(campaign.name, self.labs[self.lab][0])
-            plan = (await client.ask(asked)).plan
-            self._note(_plan_text(plan))
-            reply = await client.ask(replace(asked, chosen=True))  # it is played, which takes time
-        except (WorkbenchError, OSError) as error:
-            self.refused = True
-            self._note(f"! {error}")
-            return
-        self._note(_plan_text(reply.plan))
+        asked = PlanCampaign(campaign.name, self.labs[self.lab][0])
+        # Then its sampler is played, which takes time.
+        for request in (asked, replace(asked, chosen=True)):
+            reply = await self.asking.answer(request)
+            if reply is None:
+                self.refused = True
+                self._note(f"! {self.asking.trouble}")
+                return
+            self._note(_plan_text(reply.plan))
 
     def _note(self, note: str) -> None:
-        self.query_one("#plan", Static).update("\n".join(map(plain, note.splitlines())))
+        self._noted = note
+        self._draw_note()
+
+    def _draw_note(self) -> None:
+        """What is known, and for how long the rest is waited for."""
+        if not self.is_attached:
+            return  # it was closed meanwhile
+        lines = self._noted.splitlines()
+        if self.asking.busy is not None:
+            lines.append(f"… {self.asking.busy.text}")
+        self.query_one("#plan", Static).update("\n".join(map(plain, lines)))
 
 
 def _plan_text(plan: Plan) -> str:

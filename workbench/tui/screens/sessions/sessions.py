@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from functools import partial
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -33,7 +34,8 @@ from workbench.tui.columns import Arrangement, ListColumn
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
-from workbench.tui.screens.base import HasList
+from workbench.tui.screens.asking import EngineQuestion
+from workbench.tui.screens.base import NO_ENGINE, HasList
 from workbench.tui.screens.dialogs import ChoiceScreen, ColumnsScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -41,7 +43,7 @@ from workbench.tui.undo import Undo
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.keys import KeyLine
-from workbench.tui.widgets.rows import Row, Rows
+from workbench.tui.widgets.rows import Row, Rows, fit
 from workbench.tui.widgets.table import CursorTable
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.workers import begin
@@ -70,6 +72,7 @@ class SessionsScreen(HasList):
         """How many were looked at before: an answer of an earlier one is none of this."""
         self.loaded = False
         self._asking = False
+        self.exporting = EngineQuestion(self, self._draw_queue, "exporting")
         self._begun = False
         """Whether the cursor was put where somebody new had better start."""
 
@@ -176,7 +179,7 @@ class SessionsScreen(HasList):
         banner.display = bool(self.lost)
         again = self.key("sessions.reconnect")
         banner.show([((f" {again} to reconnect: {self.lost} ", "alert"),)])
-        self.query_one("#queue", Rows).show_all(session_rows.queue_rows(self.status))
+        self._draw_queue()
         tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width)
         self.query_one("#tour", Rows).show_all(tour)
         self._draw_about()
@@ -195,6 +198,16 @@ class SessionsScreen(HasList):
         if not self._begun and first in (lines := table.keys()):
             table.move_cursor(row=lines.index(first))
         self._begun = self._begun or self.loaded
+
+    def _draw_queue(self) -> None:
+        """What the engine has to do besides, an export of ours first."""
+        if not self.ready:
+            return
+        busy, rows = self.exporting.busy, session_rows.queue_rows(self.status)
+        if busy is not None:
+            words = fit(f" … {busy.text}", self.size.width)
+            rows = [((words, "accent"),), *rows]
+        self.query_one("#queue", Rows).show_all(rows)
 
     def _draw_about(self) -> None:
         room = self.has_class("-normal") or self.has_class("-tall")
@@ -252,7 +265,7 @@ class SessionsScreen(HasList):
             "resume": own and here is not None and here.state in RESUMABLE,
             "duplicate": idle,
             "draft": here is not None and ready,
-            "export": here is not None and ready,
+            "export": here is not None and ready and self.exporting.busy is None,
             "rename": own,
             "delete": own,
             "new": self.loaded and ready,
@@ -269,7 +282,7 @@ class SessionsScreen(HasList):
     def why_not(self, method: str) -> str:
         here = self.here
         if self.lost:
-            return "No engine answers now."
+            return NO_ENGINE
         if here is None:
             return "There is no session under the cursor."
         name = text.plain(here.name)
@@ -279,6 +292,8 @@ class SessionsScreen(HasList):
             return f"{name} is being measured: stop its run first."
         if method == "resume":
             return f"{name} is {here.state}: there is nothing to go on with."
+        if method == "export":
+            return "An export is being written: its end comes first."
         if method == "workspace":
             return "No other workspace is known."
         return ""
@@ -360,14 +375,18 @@ class SessionsScreen(HasList):
 
         def chosen(format: str | None) -> None:
             if format is not None:
-                self._do(self._export(session, format))
+                words = f"exporting {text.plain(session)} as {text.plain(format)}"
+                self.exporting.begin(partial(self._export, session, format), words)
 
         width = max((len(one.name) for one in reply.formats), default=0)
         options = [(f.name, f"{f.name.ljust(width)}  {f.meaning}") for f in reply.formats]
         self.show_late(ChoiceScreen(f"Export {text.plain(session)} as", options), chosen)
 
     async def _export(self, session: str, format: str) -> None:
-        reply = await self._request(ExportSession(session, format))
+        reply = await self.exporting.answer(ExportSession(session, format))
+        if reply is None:
+            self.workbench.say(self.exporting.trouble, "error")
+            return
         but = "".join(f" {text.sentence(warning)}." for warning in reply.warnings)
         self.workbench.say(f"Wrote {reply.path}.{but}", "warning" if but else "information")
 

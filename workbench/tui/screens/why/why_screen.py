@@ -245,6 +245,9 @@ class WhyScreen(QuestionScreen, HasList):
             return "No point of this campaign would tell more."
         if method in ("measure", "pane", "show_live", "sample_left", "sample_right"):
             return "There is no answer yet."
+        if method == "anew":
+            busy = self.asking.busy is not None
+            return "The answer is being computed." if busy else "Nothing was measured yet."
         return ""
 
     def legend(self) -> tuple[str, ...]:
@@ -253,8 +256,8 @@ class WhyScreen(QuestionScreen, HasList):
             "≠ the rival explanation, and what tells it apart",
             f"+ what to measure to find out; {self.key('why.measure')} measures the first of them",
             "? what was not collected, and so not judged",
-            "◀ where the cause of that number acts",
-            "× how many times as much as alone; new: nothing of it alone",
+            "◀ the function in which the cause of that number acts",
+            "× ratio to the function alone; new: absent when it is alone",
             "curves are over the load, alone and here on one scale from 0; reversed: this load",
         )
 
@@ -296,7 +299,7 @@ class WhyScreen(QuestionScreen, HasList):
             f"Measure {first.what}, at {number(first.wl)}?",
             f"It shows {first.tells}. A campaign that ended resumes for it.",
             RequestPoint(self.opened.session, *place, first.wl, pace=WATCHED_PACE),
-            f"it is measured next; {self.key('why.anew')} asks again then",
+            f"it is measured next; {self.key('why.anew')} then asks again",
         )
 
     def action_anew(self) -> None:
