@@ -358,10 +358,8 @@ class LiveWatch:
         for name in ("value", "low", "high"):
             if (figure := getattr(look, name)) is not None:
                 lines.append(f"workbench_watch_{name}{label} {figure:.6g}")
-        partial = files.partial(path)
         try:
-            partial.write_text("\n".join(lines) + "\n")
-            partial.replace(path)
+            files.write_whole(path, "\n".join(lines) + "\n")
         except OSError as error:
             raise UsageError(
                 f"cannot be written: {error.strerror}", where=str(path), remedy="Choose another"

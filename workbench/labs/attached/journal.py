@@ -99,7 +99,7 @@ class Journal:
             )
         self.path.unlink(missing_ok=True)
         with suppress(OSError):
-            _sync_folder(self.path.parent)
+            files.sync_folder(self.path.parent)
         self.before, self.ours = {}, {}
         return tuple(filter(None, said.values()))
 
@@ -173,7 +173,7 @@ def _append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> 
         journal.flush()
         os.fsync(journal.fileno())
     if first:
-        _sync_folder(path.parent)
+        files.sync_folder(path.parent)
 
 
 def _refused(whose: str, file: Path, error: OSError) -> LabError:
@@ -182,14 +182,6 @@ def _refused(whose: str, file: Path, error: OSError) -> LabError:
         where=whose,
         remedy="Run as root, keep to what its parent group allows, or write `resources: fixed`",
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 class Owned(Protocol):
