@@ -34,13 +34,11 @@ async def samples_alone(client: Client, session: str, function: str) -> list[Sam
     Raises `UsageError` where there is none.
     """
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import ListSamples
     from workbench.domain.sample_review import GetSample
+    from workbench.link.paging import all_samples
 
-    samples, offset = [], 0
-    while page := (await client.ask(ListSamples(session, offset))).samples:
-        samples += [one for one in page if one.point.target == function]
-        offset += len(page)
+    taken = (await all_samples(client, session)).samples
+    samples = [one for one in taken if one.point.target == function]
     if not samples:
         raise UsageError(
             f"has no samples of {function} alone",

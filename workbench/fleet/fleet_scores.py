@@ -16,10 +16,8 @@ from uuid import uuid4
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
 from workbench.domain.fleets import Fleet
-from workbench.domain.messages import ListSamples
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
-from workbench.domain.samples import Sample
 from workbench.engine.learning.scoring import (
     PATIENCE_S,
     SHORT,
@@ -38,6 +36,7 @@ from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
+from workbench.link.paging import all_samples
 from workbench.paths import Workspace
 
 if TYPE_CHECKING:
@@ -98,12 +97,7 @@ async def _material(asked: ScoreModels, connect: Connect) -> Material:
     try:
         async with client.follow(asked.session) as feed:
             view = feed.view
-        samples: list[Sample] = []
-        while True:
-            page = await client.ask(ListSamples(asked.session, len(samples)))
-            samples += page.samples
-            if not page.samples or len(samples) >= page.total:
-                break
+        samples = (await all_samples(client, asked.session)).samples
     finally:
         await client.close()
     if view.campaign is None:

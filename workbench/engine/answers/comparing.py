@@ -19,7 +19,6 @@ from workbench.engine.sessions.library import Library
 from workbench.measuring import ab_test
 from workbench.models.selection import stated
 
-PAGE = 500
 HOURS_APART_S = 3600.0
 """From here on drift is beyond what an A/A run of minutes has seen (METHOD.md 6)."""
 
@@ -47,13 +46,11 @@ async def compare(library: Library, first: str, second: str) -> Compared:
 async def _evidence(library: Library, session: str) -> ComparedSession:
     async with library.borrow(session) as channel:
         view = channel.snapshot()
-        samples: list[Sample] = []
-        while page := await channel.file.samples(len(samples), PAGE):
-            samples.extend(page)
+        samples = await channel.file.all_samples()
     if view.host is None:
         raise SessionError("does not say where it was measured", where=session)
     return ComparedSession(
-        session, view.host, view.noise, view.started_at, tuple(samples), _breakpoints(view)
+        session, view.host, view.noise, view.started_at, samples, _breakpoints(view)
     )
 
 

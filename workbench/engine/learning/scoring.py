@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # their imports take time, and most questions are about somet
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PAGE = 500
 FOLDS = 5
 
 SHORT = "short"
@@ -122,13 +121,9 @@ def material_of(
     return Material(session, view, campaign, name, tuple(samples))
 
 
-async def _everything(library: Library, session: str) -> tuple[SessionView, list[Sample]]:
+async def _everything(library: Library, session: str) -> tuple[SessionView, tuple[Sample, ...]]:
     async with library.borrow(session) as channel:
-        view = channel.snapshot()
-        samples: list[Sample] = []
-        while page := await channel.file.samples(len(samples), PAGE):
-            samples.extend(page)
-        return view, samples
+        return channel.snapshot(), await channel.file.all_samples()
 
 
 def all_methods(wanted: Sequence[str]) -> tuple[str, ...]:
