@@ -141,7 +141,7 @@ class ChainOnSharedCores:
             as its neighbours do, at that allocation and load.
         """
         said, costs = self._said(configuration, wl)
-        return SharedCores(_estimate(said), costs, bool(said.extrapolates[0]))
+        return SharedCores(said.estimate(), costs, bool(said.extrapolates[0]))
 
     def _said(
         self, configuration: Configuration, wl: float
@@ -170,8 +170,8 @@ class ChainOnSharedCores:
                 len(self._cores[name]),
                 at.share,
                 (at.below.competitor, at.above.competitor),
-                _estimate(alone.functions[name]),
-                _estimate(beside.functions[name]),
+                alone.functions[name].estimate(),
+                beside.functions[name].estimate(),
             )
             for name, at in found.items()
         )
@@ -296,9 +296,3 @@ def _by_load(at: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
 
 def _listed(counts: set[int]) -> str:
     return " and ".join(str(count) for count in sorted(counts))
-
-
-def _estimate(forecast: Forecast) -> Estimate:
-    return Estimate(
-        *(float(np.exp(ends[0])) for ends in (forecast.mean, forecast.low, forecast.high))
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -65,6 +64,8 @@ async def scored_by_fleet(
     DataError, UsageError
         As the engine says them.
     """
+    from workbench.models.crossvalidation import best_marked
+
     standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
     if standing is None:
         raise FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
@@ -87,7 +88,7 @@ async def scored_by_fleet(
     held, _ = await asyncio.to_thread(Leases(FleetFolder.of(workspace, fleet.name).leases).held)
     hosts, rows = await _answered(standing, jobs, held.keys(), tell)
     for table in {id(table): table for table, _, _ in jobs}.values():
-        scores += scores_of(_best_marked([r for r in rows if r.target == table.target]), len(table))
+        scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
     note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
     return ModelsScored(tuple(scores), notes=(note,))
 
@@ -187,10 +188,3 @@ def scored_alone(table: Table, method: str, by: By) -> Row:
 
     with parallel_config(backend="sequential"):
         return row_of(table, method, by, None)
-
-
-def _best_marked(rows: Sequence[Row]) -> list[Row]:
-    from workbench.models.crossvalidation import best_of
-
-    best = best_of(rows)
-    return [replace(row, best=row.method == best) for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from workbench import plugins
@@ -160,7 +160,7 @@ async def compared(
 
     What was scored before on the same samples is known; what failed is tried again.
     """
-    from workbench.models.crossvalidation import Row, best_of
+    from workbench.models.crossvalidation import Row, best_marked
 
     expect("row_of", len(methods))
 
@@ -181,8 +181,7 @@ async def compared(
         return found
 
     rows = await together(row(number, name) for number, name in enumerate(methods, start=1))
-    best = best_of(rows)
-    return [replace(row, best=row.method == best) for row in rows]
+    return best_marked(rows)
 
 
 async def patiently(pool: Pool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
