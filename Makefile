@@ -76,8 +76,8 @@ bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 play
 bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment: FUNCTION=haproxy SESSIONS=sessions/counters-1.duckdb
 	$(BIN)/python -W ignore benchmarks/counted_sessions.py $(or $(FUNCTION),haproxy) $(SESSIONS)
 
-bench-alarms: $(VENV)/.dev  ## contention injected beside a function that is watched, and when it is alarmed; TIMES=20, FOLDER= keeps the session
-	$(BIN)/python -W ignore benchmarks/contention_alarms.py --times $(or $(TIMES),20) $(if $(FOLDER),--folder $(FOLDER))
+bench-alarms: $(VENV)/.dev  ## contention injected beside a function that is watched, and when it is alarmed; TIMES=20; FOLDER= keeps the session, RESULTS= what was seen
+	$(BIN)/python -W ignore benchmarks/contention_alarms.py --times $(or $(TIMES),20) $(if $(FOLDER),--folder $(FOLDER)) $(if $(RESULTS),--results $(RESULTS))
 
 bench-fleet: $(VENV)/.dev  ## breakpoints of hosts of speeds 0.5 to 2, by the factor between them and as they are; MINUTES=30
 	$(BIN)/python -W ignore benchmarks/fleet_factors.py --minutes $(or $(MINUTES),30)

@@ -1,10 +1,12 @@
-"""`python benchmarks/collecting_cost.py [--pairs 20] [--evidence perf|trace]`: what evidence costs.
+"""`python benchmarks/collecting_cost.py [--pairs 20] [--of perf]`: what collecting evidence costs.
 
 One target of the Docker lab (haproxy before tinyproxy), pairs of drives beside each other at one
 load, with evidence and without, which comes first drawn anew for each pair: all that is collected
-anyway, or only what a campaign asks for besides (`--evidence`). Said of each figure:
-the ratio of with to without with its 95 % interval, and beside it the spread of the drives without
-(the A/A floor). Issue: under 3 % of a core, and no KPI beyond the floor.
+anyway, or only what a campaign asks for besides (`--of perf`). `--of in-band` is what evidence is
+an alternative to: every packet at haproxy is copied to a program that reads it (netsniff-ng, on any
+core), as monitoring by mirrored packets does. Said of each figure: the ratio of with to without
+with its 95 % interval, and beside it the spread of the drives without (the A/A floor). Issue: under
+3 % of a core, and no KPI beyond the floor. Needs an engine; `in-band` root and netsniff-ng, too.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import argparse
 import asyncio
 import random
 import secrets
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import get_args
+from tempfile import TemporaryDirectory
+from typing import Literal, get_args
 from unittest import mock
 
 import numpy as np
@@ -44,11 +49,37 @@ from workbench.probes.evidence import ComponentEvidence, HostEvidence
 CHAIN = ("haproxy", "tinyproxy")
 RATE, SIZE, VCPU, DRIVE_S = 200.0, 10_000.0, 0.5, 5.0
 KPIS = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
+IN_BAND: Literal["in-band"] = "in-band"
+Collected = EvidenceKind | Literal["in-band"]
 
 
 @contextmanager
-def collecting(wanted: bool, evidence: EvidenceKind) -> Iterator[None]:
-    """Without: usage is read as ever, and nothing beside it, or only what is collected anyway."""
+def packets_copied(pid: int) -> Iterator[None]:
+    """Every packet of the network namespace that `pid` is in is copied, and counted by its end."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        argv = ["nsenter", "-t", str(pid), "-n", "netsniff-ng", "--in", "any", "--silent"]
+        argv += ["--out", f"{folder}/copied.pcap"]
+        copying = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            time.sleep(0.3)
+            yield
+        finally:
+            copying.send_signal(signal.SIGINT)
+            said = copying.communicate(timeout=30)[0].decode()
+    if copying.returncode or "packets incoming" not in said:
+        raise SystemExit(f"netsniff-ng copied nothing: {said.strip()}")
+
+
+@contextmanager
+def collecting(wanted: bool, evidence: EvidenceKind, copied: int | None) -> Iterator[None]:
+    """Without: usage is read as ever, and nothing beside it, or only what is collected anyway.
+
+    `copied` is the process whose packets are copied instead, with evidence on both sides.
+    """
+    if copied is not None:
+        with packets_copied(copied) if wanted else nullcontext():
+            yield
+        return
     if wanted:
         yield
         return
@@ -64,7 +95,8 @@ def collecting(wanted: bool, evidence: EvidenceKind) -> Iterator[None]:
         yield
 
 
-async def drives(pairs: int, seed: int, evidence: EvidenceKind) -> list[tuple[bool, Measurement]]:
+async def drives(pairs: int, seed: int, collected: Collected) -> list[tuple[bool, Measurement]]:
+    evidence: EvidenceKind = "kernel" if collected == IN_BAND else collected
     parts = tuple(Vnf(name, name) for name in CHAIN)
     target, load = Target("-".join(CHAIN), Series(parts)), LoadModel("open")
     campaign = Campaign(
@@ -87,9 +119,10 @@ async def drives(pairs: int, seed: int, evidence: EvidenceKind) -> list[tuple[bo
         await lab.open()
         await lab.deploy(target, configuration)
         await lab.drive(point, DRIVE_S, lambda _: None)  # everything is warm after it
+        pid = lab._deployed.component(CHAIN[0]).pid if collected == IN_BAND else None
         for number in range(pairs):
             for wanted in order.sample([True, False], 2):
-                with collecting(wanted, evidence):
+                with collecting(wanted, evidence, pid):
                     began = time.time()
                     drive = await lab.drive(point, DRIVE_S, lambda _: None)
                 one = judge([drive], point, terms, started_at=began, lab_s=DRIVE_S).measurement
@@ -142,6 +175,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--evidence", choices=get_args(EvidenceKind), default="kernel")
+    parser.add_argument("--of", choices=[*get_args(EvidenceKind), IN_BAND], default="kernel")
     given = parser.parse_args()
-    print(table(asyncio.run(drives(given.pairs, given.seed, given.evidence))))
+    print(table(asyncio.run(drives(given.pairs, given.seed, given.of))))

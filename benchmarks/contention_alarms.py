@@ -5,9 +5,10 @@ where it is there), deploys its function, drives a load through it whose rate ch
 and has `workbench watch` look at it as a process of its own. Competitors come on the function's
 core in turn, at times that the watch does not know; `cache` is none that the campaign has. Told are
 alarms that were missed or late, their delays, alarms while nobody competed, looks without an
-answer, and what the watch costs. What is played is added to what the results have of the same
-session; `--show` prints them. Needs root, an engine, stress-ng and taskset on this host; and a
-quiet one.
+answer, how many of the intervals held the p95 that the load's own records have of the same seconds,
+and what the watch costs. What is played is added to what `--results` has of the same session;
+without it nothing is kept; `--show` prints them. Needs root, an engine, stress-ng and taskset on
+this host; and a quiet one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from counted_sessions import CEILING_MS, measurements
 from scipy import stats
 
@@ -44,6 +46,7 @@ from workbench.labs.base import LabSettings
 from workbench.labs.components.competing import argv
 from workbench.labs.docker import DockerLab
 from workbench.labs.netns.groups import version
+from workbench.measuring.records import Drive
 from workbench.paths import Workspace
 from workbench.probes.process import parse_stat_cpu_s
 
@@ -113,6 +116,24 @@ class Cost:
     seconds: float
     cpu_s: float
     looks: int
+
+
+@dataclass(frozen=True)
+class Live:
+    """Looks with a figure beside what the load's own records say of the same seconds.
+
+    Attributes
+    ----------
+    windows : looks, each of seconds of its own.
+    held : of them, intervals that have the measured figure within.
+    median_error, median_width : of the figure, as a share of the measured one; of the interval, its
+        upper end over its lower.
+    """
+
+    windows: int
+    held: int
+    median_error: float
+    median_width: float
 
 
 class Watched:
@@ -217,8 +238,9 @@ def contention(competitor: Competitor, core: int) -> Iterator[float]:
 @asynccontextmanager
 async def loaded(
     campaign: Campaign, function: str, rates: Sequence[float]
-) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
-    """The function under load of one rate after the other: its container, and who drives."""
+) -> AsyncIterator[tuple[str, asyncio.Task[None], list[Drive]]]:
+    """The function under load of one rate after the other: its container, who drives, and what was
+    driven so far."""
     lab = DockerLab(campaign, LabSettings(f"alarms-{os.getpid()}"))
     try:
         await lab.open()
@@ -227,13 +249,16 @@ async def loaded(
         alone = Configuration(first.resources, {**first.workload, COMPETITOR: NONE})
         await lab.deploy(plan.target, alone)
 
+        driven: list[Drive] = []
+
         async def drive() -> None:
             for wl in cycle(rates):
-                await lab.drive(OperatingPoint(function, alone, wl), DRIVE_S, lambda _: None)
+                point = OperatingPoint(function, alone, wl)
+                driven.append(await lab.drive(point, DRIVE_S, lambda _: None))
 
         driving = asyncio.create_task(drive())
         try:
-            yield lab.known_as(function)["container"], driving
+            yield lab.known_as(function)["container"], driving, driven
         finally:
             driving.cancel()
             await asyncio.gather(driving, return_exceptions=True)
@@ -328,6 +353,7 @@ class Played:
     costs: list[Cost] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
     """Of looks without an answer: how many there were of each."""
+    live: list[Live] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -348,7 +374,7 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
     draw = random.Random(len(played.injections))  # another go draws other times
     kpi = f"p95<={asked.limit:.4g}ms"
     apart = core_of(campaign, "source")
-    async with loaded(campaign, function, asked.rates) as (container, driving):
+    async with loaded(campaign, function, asked.rates) as (container, driving, driven):
         at = f"container:{container}"
         async with watching(session, function, at, kpi, apart) as watched:
             watched.begin()
@@ -368,6 +394,41 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
                 played.costs.append(watched.cost())
                 for why in watched.reasons():
                     played.reasons[why] = played.reasons.get(why, 0) + 1
+                played.live += live_of(watched.looks, driven, campaign.windows.window_s)
+
+
+def live_of(
+    looks: Sequence[dict[str, object]], driven: Sequence[Drive], window_s: float
+) -> list[Live]:
+    """Figures that were told beside p95 of the requests due in the same seconds; looks overlap, and
+    only those are taken that share none. A look that spans the begin of a stretch is none."""
+    to_epoch = time.time() - time.monotonic()
+    found: list[tuple[float, float, float, float]] = []
+    last_at = 0.0
+    for look in looks:
+        at = float(str(look["at"]))
+        if look["value"] is None or at < last_at + window_s:
+            continue
+        drive = next(
+            (d for d in driven if d.begin_s + 1.0 <= at - window_s - to_epoch <= d.stop_s - 3.0),
+            None,
+        )
+        if drive is None:
+            continue
+        planned_s, end_s = drive.records.planned_s, drive.records.end_s
+        due = (planned_s >= at - window_s - to_epoch) & (planned_s < at - to_epoch)
+        waited_s = np.nan_to_num(end_s[due] - planned_s[due], nan=drive.stop_s)
+        if not waited_s.size:
+            continue
+        was = float(np.quantile(waited_s, 0.95, method="inverted_cdf")) * 1e3
+        found.append((was, *(float(str(look[name])) for name in ("value", "low", "high"))))
+        last_at = at
+    if not found:
+        return []
+    was, value, low, high = np.array(found).T
+    held = int(((low <= was) & (was <= high)).sum())
+    errors, widths = np.abs(value / was - 1.0), high / low
+    return [Live(len(found), held, float(np.median(errors)), float(np.median(widths)))]
 
 
 def told(one: Injection) -> str:
@@ -426,6 +487,12 @@ def report(played: Played) -> str:
             f"quiet minutes (at most {most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); "
             f"{silent} of {looks} looks in them without an answer"
         )
+    lines += [
+        f"of {one.windows} windows {one.held} had their measured p95 within the interval "
+        f"({one.held / one.windows:.0%}), whose ends were {one.median_width:.1f} times apart; the "
+        f"figure was {one.median_error:.1%} off (medians)"
+        for one in played.live
+    ]
     if seconds := sum(one.seconds for one in played.costs):
         share = sum(one.cpu_s for one in played.costs) / seconds
         looks = sum(one.looks for one in played.costs)
@@ -433,13 +500,13 @@ def report(played: Played) -> str:
     return "\n".join(lines)
 
 
-def earlier(results: Path, limit: float, rates: Sequence[float]) -> Played:
-    """What these results have of the same session; nothing where they are of another."""
-    if not results.is_file():
+def earlier(results: Path | None, limit: float, rates: Sequence[float]) -> Played:
+    """What these results have of the same session; those of another are left as they are."""
+    if results is None or not results.is_file():
         return Played()
     kept = json.loads(results.read_text())
     if (kept["limit_p95_ms"], kept.get("rates")) != (limit, list(rates)):
-        return Played()
+        sys.exit(f"{results} is of another session: name another file, or remove it")
     return played_of(kept)
 
 
@@ -449,6 +516,7 @@ def played_of(kept: dict[str, Any]) -> Played:
         [Quiet(**one) for one in kept["quiet"]],
         [Cost(**one) for one in kept["costs"]],
         dict(kept["reasons"]),
+        [Live(**one) for one in kept.get("live", ())],
     )
 
 
@@ -475,10 +543,11 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
     parser.add_argument("--show", action="store_true", help="print what the results say, and end")
-    parser.add_argument("--results", type=Path, default=HERE / "results" / "alarms.json")
+    parser.add_argument("--results", type=Path, help="a file to which what is played is added")
     given = parser.parse_args()
     if given.show:
-        print(report(played_of(json.loads(given.results.read_text()))))
+        kept = given.results or HERE / "results" / "alarms.json"
+        print(report(played_of(json.loads(kept.read_text()))))
         return
     with tempfile.TemporaryDirectory(prefix="alarms-") as temporary:
         folder = given.folder.resolve() if given.folder else Path(temporary)
@@ -495,8 +564,9 @@ def main() -> None:
         try:
             asyncio.run(play(campaign, session, asked, played))
         finally:
-            keep(given.results, asked, played)
-    print(f"{report(played)}\n{given.results}")
+            if given.results is not None:
+                keep(given.results, asked, played)
+    print(report(played))
 
 
 if __name__ == "__main__":

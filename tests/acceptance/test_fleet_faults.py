@@ -50,8 +50,9 @@ HOSTS = ("alpha", "beta", "gamma")
 WORKER = "workbench.fleet.lab_worker"
 SHORT_KB = 64
 """Files of a worker whose disk is full grow no larger."""
-NOTICED_S = 60.0
-"""A host that vanished is noticed in 25 s, and this host may be busy."""
+NOTICED_S = 30.0
+"""A host that vanished is noticed within that time: by design after 20 s and a look at the
+scheduler (`fleet.hearing.VANISHED_S`), so that a busy host has 10 s to spare."""
 LONGEST_S = 600.0
 AGAIN = 4
 """How often the command may have to be given again, where nobody killed it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import urllib.request
@@ -61,9 +62,10 @@ def orders(attached: Attached, folder: Path, seconds: int) -> Orders:
 
 async def written(folder: Path, metric: str, following: asyncio.Task[None]) -> str:
     """The text file of `orders`, once that metric is 1 in it."""
-    wanted = f'workbench_watch_{metric}{{function="web",kpi="throughput_rps"}} 1'
+    labels = r'function="web",kpi="throughput_rps",place="[^"]+",session=""'
+    wanted = re.compile(rf"^workbench_watch_{metric}{{{labels}}} 1\.0$", re.MULTILINE)
     file = folder / "web.prom"
-    while not file.exists() or wanted not in (text := file.read_text()):
+    while not file.exists() or not wanted.search(text := file.read_text()):
         assert not following.done(), wanted
         await asyncio.sleep(0.05)
     return text
@@ -141,6 +143,27 @@ async def test_a_process_that_ends_ends_the_watch_with_a_sentence(
     system.server = None
     with pytest.raises(LabError, match="has ended"):
         await asyncio.wait_for(following, 20.0)
+
+
+async def test_a_counter_that_could_not_be_read_for_a_moment_comes_back(
+    system: RunningSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.labs.attached.live_counters.RETRIED_S", 0.2)
+    live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=0.5)
+    for _ in range(4):
+        live.read()
+        await asyncio.sleep(0.25)
+    with monkeypatch.context() as many:
+        many.setattr("workbench.probes.evidence.MOST_THREADS", 0)
+        assert "voluntary_switches" not in live.read()
+        assert "threads; up to 0 are read" in live.missing["voluntary_switches"]
+        await asyncio.sleep(0.25)
+    seen: Mapping[str, float] = {}
+    for _ in range(12):
+        seen = live.read()
+        await asyncio.sleep(0.25)
+    assert "voluntary_switches" in seen
+    assert "voluntary_switches" not in live.missing
 
 
 async def test_renewed_sums_leave_no_hole(

@@ -33,7 +33,7 @@ def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) 
     experiments(tmp_path / "bridge", 4, 12)
     shown = workbench.run("counters", str(tmp_path / "bridge"), "--plot")
     assert "4 files, read as table" in shown.stderr
-    assert "48 rows of 4 experiments" in shown.stdout
+    assert "48 rows read, 48 of 4 experiments predicted" in shown.stdout
     for name in ("ours", "MLP (paper C)", "boosting (SLOMO)", "linear in cache ref", "linear"):
         (line,) = re.findall(rf"^{re.escape(name)}.*  .*%$", shown.stdout, re.M)[:1]
         assert line.count("%") == 9, "errors, interval and width by experiment, errors by row"

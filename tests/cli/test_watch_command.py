@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from documented import known
 from driving import Workbench
 
-from workbench.cli.session_counters import told_kpi
+from workbench.cli.session_counters import must_be_carried, told_kpi
 from workbench.cli.watch_function import _place, _sla
 from workbench.cli.watch_loop import LiveWatch, Orders
 from workbench.domain.attaching import Attached
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import UsageError
+from workbench.labs.attached.live_counters import LiveCounters
 from workbench.models.counter_contention import ContentionLook
-from workbench.models.counter_watch import CounterLook
+from workbench.models.counter_watch import CounterLook, CounterWatch
 
 
 def test_a_session_that_has_nothing_to_teach_is_refused(workbench: Workbench) -> None:
@@ -64,7 +68,8 @@ def test_every_field_of_a_line_is_documented(monkeypatch: pytest.MonkeyPatch) ->
         CounterLook(why="no such mix"), ContentionLook()
     )
     assert line["value"] is None
-    assert set(line) <= known("`watch`") | {"why"}
+    documented = known("`watch`")
+    assert set(line) <= documented
 
 
 def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,3 +85,51 @@ def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFix
         watch._take(unknown, ContentionLook(False, 1.0, 0.1, "waiting for CPU 1.0 times"))
     assert "web is no longer slowed by others" in capsys.readouterr().err
     assert not watch.contention.raised
+
+
+def test_a_watch_that_cannot_read_tells_so_and_withdraws_its_alarm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sla = _sla("p95<=100ms")
+    orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), sla, None, None, json=False)
+
+    class Refusing:
+        found = SimpleNamespace(place="process 1")
+
+        def read(self) -> dict[str, float]:
+            raise PermissionError(1, "Operation not permitted")
+
+    watch = LiveWatch(orders, cast(CounterWatch, None), cast(LiveCounters, Refusing()))
+    for _ in range(2):
+        watch._take(CounterLook(120.0, 110.0, 130.0), ContentionLook())
+    assert watch.alarm.raised
+    for _ in range(12):
+        asyncio.run(watch._look())
+    assert not watch.alarm.raised
+    said = capsys.readouterr()
+    assert "p95 ? (its counters cannot be read: Operation not permitted)" in said.out
+    assert "no longer known to break" in said.err
+
+
+def test_counters_that_stay_away_from_what_was_learned_are_a_drift(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), None, None, None, json=False)
+    model = cast(CounterWatch, SimpleNamespace(apart_sd=1.0))
+    watch = LiveWatch(orders, model, cast(LiveCounters, SimpleNamespace(over_s=2.0)))
+    for _ in range(60):
+        watch._take(CounterLook(2.0, 1.0, 4.0, apart=0.9), ContentionLook())
+    assert not watch.drifted, "as far as what was learned"
+    for _ in range(60):
+        watch._take(CounterLook(2.0, 1.0, 4.0, apart=8.0), ContentionLook())
+    assert watch.drifted
+    assert capsys.readouterr().err.count("drift: the counters of web") == 1
+    assert watch.plain(CounterLook(), ContentionLook())["drift"] is True
+
+
+def test_a_rate_is_told_in_what_the_load_consists_of() -> None:
+    packets = cast(Campaign, SimpleNamespace(load=SimpleNamespace(unit="packets")))
+    must_be_carried(packets, "throughput_pps")
+    must_be_carried(packets, "p95_ms")
+    with pytest.raises(UsageError, match="packets/s of this session"):
+        must_be_carried(packets, "throughput_rps")

@@ -120,6 +120,35 @@ def test_a_latency_that_stands_for_no_answer_is_set_aside(tmp_path: Path) -> Non
     assert len(read_counters([file], "output_rate").rows.y) == 40
 
 
+def test_the_largest_of_latencies_that_lie_close_is_a_measurement(tmp_path: Path) -> None:
+    """Whole microseconds repeat to the last digit."""
+    file = experiment(tmp_path / "a.csv", 1, 40)
+    cells = [line.split(",") for line in file.read_text().splitlines()]
+    for number, row in enumerate(cells[1:]):
+        row[3] = str(100 + min(number, 30))
+    file.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    assert read_counters([file], "latency").rows.y.max() == 130.0
+    for row in cells[1:]:
+        row[3] = "15000"
+    file.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    with pytest.raises(UsageError, match="latency is 15000 in all 40 rows"):
+        read_counters([file], "latency")
+
+
+def test_a_file_that_is_refused_is_named_with_its_own_reason(tmp_path: Path) -> None:
+    good, bad = experiments(tmp_path, 2, 30)
+    lines = good.read_text().splitlines()
+    lines[5:15] = [f"{line},1" for line in lines[5:15]]
+    good.write_text("\n".join(lines), encoding="utf-8")
+    cells = [line.split(",") for line in bad.read_text().splitlines()]
+    for row in cells[1:]:
+        row[4] = "<not counted>"
+    bad.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    with pytest.raises(UsageError, match="most often an event was not counted") as refused:
+        read_counters([good, bad])
+    assert refused.value.where.startswith(f"{bad.name}:2")
+
+
 def test_lines_and_experiments_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counter_tables, "MOST_EXPERIMENTS", 5)
     file = tmp_path / "back.csv"

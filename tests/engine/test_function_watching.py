@@ -18,6 +18,7 @@ from workbench.domain.function_watches import (
     WatchNote,
 )
 from workbench.engine.function_watching import (
+    ENDED_S,
     LONGEST_TEXT,
     LOOKS,
     MOST_WATCHES,
@@ -47,6 +48,17 @@ def test_the_last_minutes_are_remembered_and_no_more() -> None:
     (news,) = known.of("demo", LOOKS + 5.0, 700.0).watches
     assert [each.at for each in news.looks] == [LOOKS + 6.0, LOOKS + 7.0, LOOKS + 8.0, LOOKS + 9.0]
     assert known.of("other", 0.0, 700.0).watches == ()
+
+
+def test_what_has_ended_stands_last_and_is_forgotten_after_a_while() -> None:
+    known = ReportedWatches()
+    again = replace(WEB, pid=8)
+    known.take(ReportLook(WEB, look(1.0)), 1.0)
+    known.take(ReportLook(WEB, None, ended=True), 2.0)
+    known.take(ReportLook(again, look(3.0)), 3.0)
+    assert [w.watched.pid for w in known.of("demo", 0.0, 3.0).watches] == [8, 7]
+    known.take(ReportLook(again, look(4.0)), 3.0 + ENDED_S)
+    assert [w.watched.pid for w in known.of("demo", 0.0, 3.0 + ENDED_S).watches] == [8]
 
 
 def test_words_and_watches_of_another_process_are_bounded() -> None:

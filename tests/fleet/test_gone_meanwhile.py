@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from test_dispatch_shares import FakeClient
 
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.dispatch import Dispatch, SchedulerLost
+from workbench.fleet.fleet_asking import asked
 from workbench.fleet.fleet_runs import go_down
-from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, is_keeper
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.security import Secrets
+from workbench.fleet.tasks import list_sessions
 from workbench.paths import Workspace
 from workbench.store.many_sessions import remembered
 
@@ -52,6 +56,54 @@ def test_a_scheduler_that_a_client_has_given_up_is_lost(tmp_path: Path) -> None:
     dispatch.hosts = {"alpha": HOST}
     with pytest.raises(SchedulerLost, match="the connection to it has ended"):
         asyncio.run(dispatch.run())
+
+
+STANDING = FleetStanding(
+    Fleet("hosts", (HOST, LabHost("beta", "simulated"))), 1, "", Secrets("", "")
+)
+
+
+def client_is(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def connected(_: FleetStanding) -> AsyncIterator[Any]:
+        yield client
+
+    monkeypatch.setattr("workbench.fleet.fleet_asking.connected", connected)
+
+
+class Gone(FakeClient):
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        raise ConnectionResetError("in <TLS>: Stream is closed")
+
+
+def test_a_scheduler_that_is_gone_while_hosts_are_asked_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client: Any = Gone("")
+    client_is(client, monkeypatch)
+    with pytest.raises(FleetError, match=r"hosts: its scheduler answers no more: in <TLS>"):
+        asyncio.run(asked(STANDING, list_sessions))
+    client.scheduler = None
+    with pytest.raises(FleetError, match="the connection to it has ended"):
+        asyncio.run(asked(STANDING, list_sessions))
+
+
+class BetaIsSilent(FakeClient):
+    async def run(self, work: Any, *, on_error: str, workers: list[str]) -> dict[str, Any]:
+        (address,) = workers
+        await asyncio.sleep(60.0 if address == "tls://beta" else 0.0)
+        return {address: b"[]"}
+
+
+def test_a_host_that_does_not_answer_keeps_no_other_s_answer_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client_is(BetaIsSilent(""), monkeypatch)
+    monkeypatch.setattr("workbench.fleet.fleet_asking.ANSWER_S", 0.1)
+    found = asyncio.run(asked(STANDING, list_sessions))
+    assert found["alpha"] == b"[]"
+    assert isinstance(found["beta"], TimeoutError)
+    assert found.keys() == {"alpha", "beta"}  # and nobody who is not of this fleet
 
 
 def test_a_session_that_is_removed_while_all_are_listed_is_none(tmp_path: Path) -> None:

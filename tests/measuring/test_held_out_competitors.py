@@ -4,10 +4,13 @@ that it was not taught this."""
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from contention_alarms import (
     HERE,
     Asked,
@@ -16,6 +19,7 @@ from contention_alarms import (
     Played,
     earlier,
     keep,
+    live_of,
     played_of,
     quiet_of,
     report,
@@ -119,7 +123,32 @@ def test_what_is_played_again_is_added_to_the_results_of_its_session(tmp_path: P
         "in time: 1 of 1 beside cpu; of all, 1 by others' load, 0 by the SLA; 4 of 10 looks beside "
         "them without a figure" in report(again)
     )
-    assert earlier(results, 13.0, [400.0]) == earlier(results, 12.5, [300.0]) == Played()
+    for limit, rate in ((13.0, 400.0), (12.5, 300.0)):  # of another session: left as they are
+        with pytest.raises(SystemExit, match="of another session"):
+            earlier(results, limit, [rate])
+    assert (
+        earlier(tmp_path / "none.json", 13.0, [400.0]) == earlier(None, 13.0, [400.0]) == Played()
+    )
+
+
+def test_a_live_interval_is_held_against_the_requests_of_the_same_seconds() -> None:
+    now_s, epoch = time.monotonic(), time.time()
+    due_s = now_s + np.arange(0.0, 30.0, 0.01)
+    took_s = np.where(due_s < now_s + 15.0, 0.010, 0.030)
+    drive = SimpleNamespace(
+        begin_s=now_s, stop_s=now_s + 30.0,
+        records=SimpleNamespace(planned_s=due_s, end_s=due_s + took_s),
+    )  # fmt: skip
+    looks: list[dict[str, object]] = [
+        {"at": epoch + second, "value": 10.0, "low": 8.0, "high": 12.0} for second in range(1, 28)
+    ]
+    looks[10] |= {"value": None}
+    live = live_of(looks, [drive], 2.0)[0]  # type: ignore[list-item]  # what it reads of a drive
+    # From the first second on, each of two seconds of its own; what lasted 30 ms was not within.
+    assert live.windows == pytest.approx(12, abs=1)
+    assert live.held == pytest.approx(6, abs=1)
+    assert live.median_width == pytest.approx(1.5)
+    assert live_of(looks, [], 2.0) == []
 
 
 def test_the_docs_say_what_the_results_have() -> None:

@@ -11,7 +11,7 @@ from workbench.chains.drift import Cusum, threshold
 from workbench.domain.errors import DataError
 from workbench.models.counter_models import CounterLine
 from workbench.models.counter_rows import CounterRows, rows_of
-from workbench.models.counter_watch import Alarm, CounterWatch
+from workbench.models.counter_watch import Alarm, CounterLook, CounterWatch
 
 
 def experiments(count: int, seed: int = 0) -> CounterRows:
@@ -43,6 +43,8 @@ def test_what_was_learned_is_told_with_an_interval_that_holds(watch: CounterWatc
     assert len(answers) >= 20
     held = [look.low <= t <= look.high for t, look in answers]  # type: ignore[operator]
     assert np.mean(held) >= 0.8
+    widths = [look.high / look.low for _, look in answers]  # type: ignore[operator]
+    assert np.median(widths) < 1.5, "an interval that says something"
     assert watch.score.coverage is not None
     assert watch.score.coverage > 0.85
 
@@ -65,6 +67,20 @@ def test_a_missing_counter_is_named_with_its_reason(watch: CounterWatch) -> None
     del counted["cpu_wait_s"]
     look = watch.look(counted, {"cpu_wait_s": "Permission denied"})
     assert (look.value, look.why) == (None, "cpu_wait_s is missing: Permission denied")
+
+
+def test_a_breach_counts_once_it_is_likely_and_until_the_figure_holds() -> None:
+    def holds(value: float) -> bool:
+        return value <= 10.0
+
+    unsure, sure = CounterLook(12.0, 6.0, 24.0), CounterLook(18.0, 9.0, 36.0)
+    assert (unsure.held(holds), sure.held(holds)) == (True, False)
+    assert unsure.held(holds, raised=True) is False
+    assert CounterLook(9.0, 4.5, 18.0).held(holds, raised=True) is True
+    assert CounterLook(why="outside").held(holds) is None
+    # Of throughput the interval's other end is the one that holds.
+    assert CounterLook(9.0, 4.5, 18.0).held(lambda value: value >= 10.0) is True
+    assert CounterLook(5.0, 3.0, 8.0).held(lambda value: value >= 10.0) is False
 
 
 def test_rates_are_of_experiments_that_were_not_seen(watch: CounterWatch) -> None:

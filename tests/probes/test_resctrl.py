@@ -134,6 +134,21 @@ async def test_a_group_that_is_refused_leaves_a_reason_and_no_group(
     assert reader.at(np.array([0.0])) == {}
 
 
+async def test_a_thread_that_somebody_counts_already_stays_in_its_group(
+    root: Path, folders: CgroupFolders
+) -> None:
+    site = root / "mon_groups" / "site" / "tasks"
+    site.parent.mkdir()
+    site.write_text(f"{os.getpid()}\n")
+    reader = StandIn.of(folders, root)
+    await reader.begin()
+    await reader.end()
+    assert reader.absent["llc_occupancy_bytes"] == (
+        "resctrl takes no group: the group site counts it already"
+    )
+    assert [group.name for group in (root / "mon_groups").iterdir()] == ["site"]
+
+
 async def test_groups_of_killed_processes_are_removed_and_those_of_others_stay(
     root: Path, folders: CgroupFolders
 ) -> None:

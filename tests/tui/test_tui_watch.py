@@ -113,6 +113,13 @@ async def test_an_empty_screen_says_how_a_watch_is_begun() -> None:
         assert f"workbench watch {SESSION} " in await redrawn(pilot)
 
 
+def test_an_ended_watch_does_not_make_all_looks_be_asked_for_again() -> None:
+    old = replace(watch(), looks=(FunctionLook(NOW - 500.0),), ended=True)
+    assert watch_rows.missing_since(FunctionWatches(NOW, (watch(), old))) == NOW - 1.0
+    assert watch_rows.missing_since(FunctionWatches(NOW, (old,))) == NOW - watch_rows.LATE_S
+    assert watch_rows.missing_since(None) == 0.0
+
+
 def test_looks_that_are_known_are_joined_with_those_that_came() -> None:
     first = FunctionWatches(NOW, (watch(),))
     assert watch_rows.missing_since(first) == NOW - 1.0

@@ -62,9 +62,15 @@ def _heading(answer: dict[str, Any]) -> str:
             f"predicted, mean of {answer['seeds']} seeds; ours is chosen on the rows learned from "
             "alone"
         )
+    told = (
+        f"{answer['rows']:,} rows read, {answer['held_out']:,} of {answer['experiments']} "
+        "experiments"
+    )
+    if not answer["models"]:
+        return f"{told}: too few to hold any out"
     return (
-        f"{answer['rows']:,} rows of {answer['experiments']} experiments; each is predicted by "
-        "models that had not seen its experiment, beside 30 % of rows drawn at random"
+        f"{told} predicted, each by models that had not seen its experiment; beside it, 30 % of "
+        "the rows drawn at random"
     )
 
 
@@ -108,8 +114,8 @@ def _dropped(dropped: list[dict[str, str]]) -> list[str]:
 
 def _weights(weights: list[dict[str, Any]]) -> str:
     answer = AnswerTable.of(
-        ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", AnswerColumn("PLS", ".2f"),
-         "error added"),
+        ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", AnswerColumn("PLS (VIP)", ".2f"),
+         "error if shuffled"),
         (
             (one["name"], one["pearson"], _ends(one), one["projected"], _share(one["importance"]))
             for one in weights
@@ -157,7 +163,7 @@ def _explained(explained: dict[str, Any], weights: list[dict[str, Any]]) -> list
     """SHAP beside the importance by shuffling, then by competitor."""
     shuffled = {one["name"]: one["importance"] for one in weights}
     answer = AnswerTable.of(
-        ("counter", "what it counts", "factor", "more of it", "error added"),
+        ("counter", "what it counts", "factor", "more of it", "error if shuffled"),
         (
             (one["name"], one["says"], _times(one["factor"]), _direction(one["rises"]),
              _share(shuffled.get(one["name"])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -96,6 +97,10 @@ def counters(
         from workbench.models.counter_effects import shap_package
 
         shap_package()  # what is missing is said before anything is learned
+    if of.session and reading.layout:
+        from workbench.domain.errors import UsageError
+
+        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
     if of.session:
         answer = _session(paths or [], of, reading.kpi, more)
     else:
@@ -169,6 +174,12 @@ def _published(
             where="--unseen",
             remedy="Give tables or a session with several functions",
         )
+    if reading.kpi not in ("", "throughput"):
+        raise UsageError(
+            f"is {reading.kpi!r}: Yala's rows have throughput alone",
+            where="--kpi",
+            remedy="Leave it out",
+        )
     return _co_located(files, reading.seeds, more)
 
 
@@ -180,18 +191,23 @@ def _files(paths: list[Path]) -> list[Path]:
 
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            there = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
-            tables = [p for p in there if p.suffix.casefold() == ".csv"]
-            found += tables or there
-            if tables and (others := [p.name for p in there if p not in tables]):
-                say(f"{path}: left out, as no CSV: {few(others)}")
-        elif path.exists():
-            found.append(path)
-        else:
+        try:
+            if path.is_dir():
+                there = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+                tables = [p for p in there if p.suffix.casefold() == ".csv"]
+                found += tables or there
+                if tables and (others := [p.name for p in there if p not in tables]):
+                    say(f"{path}: left out, as no CSV: {few(others)}")
+                continue
+            regular = stat.S_ISREG(path.stat().st_mode)
+        except OSError as error:
             raise UsageError(
-                "there is no such file or folder", where=str(path), remedy="Give one that is there"
-            )
+                f"cannot be read: {error.strerror}", where=str(path), remedy="Give another file"
+            ) from None
+        if not regular:  # it is read more than once
+            raise UsageError("is no file but a pipe or device", where=str(path),
+                             remedy="Write it into a file first")  # fmt: skip
+        found.append(path)
     if not found:
         raise UsageError(
             "no file is in this folder",
@@ -253,11 +269,12 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
 
 def _table(files: list[Path], kpi: str, more: MoreOfCounters) -> dict[str, Any]:
     """Models of each second's counters, by experiment and by row."""
+    from workbench.cli.context import say
     from workbench.descriptors.counter_functions import files_with, read_by_function
     from workbench.descriptors.counter_tables import read_counters
 
     own = files_with(files, kpi, more.unseen) if more.unseen else files
-    read = read_counters(own, kpi)
+    read = read_counters(own, kpi, say)
     answer = _compared(read.rows, (), (kpi, list(read.notes), read.read), more)
     if more.unseen:
         answer["transfer"] = transfer(read_by_function(files, kpi, more.unseen), more.unseen)
@@ -277,6 +294,9 @@ def _compared(
     absent : features that were left out when the rows were read.
     told : KPI, notes, and how many rows were read.
     """
+    import numpy as np
+
+    from workbench.cli.context import say
     from workbench.domain.errors import UsageError
     from workbench.models.counter_rows import without_idle_features
     from workbench.models.counter_scores import (
@@ -310,8 +330,17 @@ def _compared(
             where=kpi,
             remedy="Give more files or samples, at least one for each experiment",
         )
+    if not np.ptp(rows.y):
+        raise UsageError(
+            f"{kpi} is {rows.y[0]:g} in all rows: nothing to learn",
+            where=kpi,
+            remedy="Name another KPI, or rows in which it differs",
+        )
     makers = makers_for(rows)
-    scores = {name: compared(rows, name, make, 0) for name, make in makers.items()}
+    scores = {}
+    for number, (name, make) in enumerate(makers.items(), start=1):
+        say(f"model {number} of {len(makers)}: {name}")
+        scores[name] = compared(rows, name, make, 0)
     models = [
         {**_plain([score.by_experiment])[0], "by_row": _plain([score.by_row])[0]}
         for score in scores.values()

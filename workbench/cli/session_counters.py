@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workbench.domain.campaign import Campaign
     from workbench.domain.sample_review import SampleDetail
     from workbench.engine.answers.counter_learning import CountedRows
     from workbench.link.client import Client
@@ -26,6 +27,20 @@ def told_kpi(given: str) -> str:
             remedy="Name throughput (of packets: throughput_pps), p50, p95 or p99",
         )
     return known.name
+
+
+def must_be_carried(campaign: Campaign, kpi: str) -> None:
+    """Raises `UsageError` of a rate in another unit than what the campaign's load consists of."""
+    from workbench.domain import kpis
+    from workbench.domain.errors import UsageError
+
+    own = kpis.carried("packets" if campaign.load.unit == "packets" else "requests")
+    if kpis.of(kpi).carried and kpi != own:
+        raise UsageError(
+            f"is told in {kpis.of(own).unit} of this session, whose load is of those",
+            where="--kpi throughput",
+            remedy=f"--kpi {own}",
+        )
 
 
 async def samples_alone(client: Client, session: str, function: str) -> list[SampleDetail]:
@@ -60,20 +75,21 @@ async def counted_of(
     from workbench.cli.context import any_client, say
     from workbench.domain.errors import DataError, UsageError
     from workbench.domain.messages import ViewSession
-    from workbench.engine.answers.counter_learning import counted_rows
+    from workbench.engine.answers.counter_learning import ceiling_of, counted_rows
 
     found: dict[str, CountedRows] = {}
     async with any_client() as client:
         campaign = (await client.ask(ViewSession(session))).view.campaign
         if campaign is None:
             raise UsageError("holds no campaign yet", where=session)
+        must_be_carried(campaign, kpi)
         targets = (plan.target for plan in campaign.targets if with_others)
         alone = [target.name for target in targets if len(target.vnfs) == 1]
         for name in dict.fromkeys((function, *alone)):
             try:
                 taken = await samples_alone(client, session, name)
                 found[name] = await asyncio.to_thread(
-                    counted_rows, taken, name, kpi, campaign.kpi_max
+                    counted_rows, taken, name, kpi, ceiling_of(campaign, kpi)
                 )
             except (DataError, UsageError) as error:
                 if name == function:

@@ -68,10 +68,17 @@ def _sla(text: str) -> Sla | None:
     """None where it is the name of a KPI alone."""
     from workbench.cli.session_counters import told_kpi
     from workbench.descriptors.sla_text import parse_sla
+    from workbench.domain.errors import UsageError
 
     if not set(text) & set("<>=≤≥"):
         return None
     sla = parse_sla(text, "rate")
+    if "@" in text:
+        raise UsageError(
+            "is held at any load that the function has: nothing can stand behind @",
+            where=f"--kpi {text}",
+            remedy="Leave the condition out",
+        )
     told_kpi(sla.kpi)
     return sla
 
@@ -81,18 +88,20 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
     import asyncio
 
     from workbench.cli.context import any_client
-    from workbench.cli.session_counters import samples_alone
+    from workbench.cli.session_counters import must_be_carried, samples_alone
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ViewSession
-    from workbench.engine.answers.counter_learning import counted_rows
+    from workbench.engine.answers.counter_learning import ceiling_of, counted_rows
 
     async with any_client() as client:
         campaign = (await client.ask(ViewSession(session))).view.campaign
         if campaign is None:
             raise UsageError("holds no campaign yet", where=session)
+        must_be_carried(campaign, kpi)
         attached = _place(at, function, campaign.attached)
         taken = await samples_alone(client, session, function)
-    rows = await asyncio.to_thread(counted_rows, taken, function, kpi, campaign.kpi_max)
+    ceiling = ceiling_of(campaign, kpi)
+    rows = await asyncio.to_thread(counted_rows, taken, function, kpi, ceiling)
     return rows, attached
 
 

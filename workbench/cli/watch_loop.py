@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import files
 from workbench.chains.drift import CLIPPED, Cusum, threshold
 from workbench.cli.context import put, put_json, say
 from workbench.cli.watch_reporting import LookReporter
@@ -31,7 +30,10 @@ if TYPE_CHECKING:
 
 AWAITED_S = 60
 """How long a function that is gone is looked for; one that is known by its process ends at once."""
-LOOKS_PER_FALSE_DRIFT = 86_400.0
+FINDING_S = 10.0
+"""For which one look for a function that is gone may take."""
+WINDOWS_PER_FALSE_DRIFT = 86_400.0
+"""If its counters were as far as learned ones are; in windows, which take 1 to 4 s each."""
 SHORTEST_S, LONGEST_S = 1.0, 4.0
 """Of what a look spans: as long as the windows that were learned from, within these."""
 
@@ -54,6 +56,26 @@ class Orders:
 async def follow(orders: Orders, counted: CountedRows) -> None:
     """Learn, then look each second until the time is over, the function is gone, or Ctrl-C."""
     found = await find(orders.attached)
+    with _metrics_file(orders, found):
+        await _follow(orders, counted, found)
+
+
+@contextmanager
+def _metrics_file(orders: Orders, found: FoundFunction) -> Iterator[None]:
+    """It is there from before anything is learned, so that one that cannot be written is told at
+    once, until the watch ends: nobody takes its last figure for a living one."""
+    if (path := orders.textfile) is None:
+        yield
+        return
+    _write(path, _watched(orders, found), FunctionLook(time.time(), why="learning"))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) -> None:
     live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
     rows = await _read_here(live, counted)
     say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
@@ -61,7 +83,8 @@ async def follow(orders: Orders, counted: CountedRows) -> None:
     accuracy = _accuracy(orders, counted, model, found)
     for sentence in accuracy:
         say(sentence)
-    following = LiveWatch(orders, model, live, _contention(rows))
+    test = await asyncio.to_thread(_contention, rows)
+    following = LiveWatch(orders, model, live, test)
     if orders.session:
         following.reporter = LookReporter(_watched(orders, found, accuracy))
     try:
@@ -72,7 +95,21 @@ async def follow(orders: Orders, counted: CountedRows) -> None:
             await following.reporter.close()
 
 
-def _watched(orders: Orders, found: FoundFunction, accuracy: tuple[str, ...]) -> WatchedFunction:
+def _write(path: Path, watched: WatchedFunction, look: FunctionLook) -> None:
+    """Metrics in Prometheus' text format, whole or not at all."""
+    from workbench.engine.watch_metrics import write_look
+
+    try:
+        write_look(path, watched, look)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=str(path), remedy="Choose another"
+        ) from None
+
+
+def _watched(
+    orders: Orders, found: FoundFunction, accuracy: tuple[str, ...] = ()
+) -> WatchedFunction:
     sla = orders.sla
     return WatchedFunction(
         orders.session, orders.function, orders.kpi, found.place, os.getpid(),
@@ -181,7 +218,7 @@ class LiveWatch:
     """Tells screens; None: nobody is told."""
     looks: int = 0
     silent: int = 0
-    _drift: Cusum = field(default_factory=lambda: Cusum(threshold(LOOKS_PER_FALSE_DRIFT)))
+    _drift: Cusum = field(default_factory=lambda: Cusum(threshold(WINDOWS_PER_FALSE_DRIFT)))
     _began_s: float = field(default_factory=time.monotonic)
     _began_cpu_s: float = field(default_factory=time.process_time)
 
@@ -189,7 +226,7 @@ class LiveWatch:
         from workbench.models.counter_watch import Alarm
 
         self.alarm, self.contention = Alarm(), Alarm()
-        self.drifted = False
+        self.drifted = self._unwritten = False
         self._naming: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -200,21 +237,31 @@ class LiveWatch:
             if gone := self.live.found.departure():
                 await self._again(gone)
                 continue
-            try:
-                seen = self.live.read()
-            except OSError:
-                continue  # it ended this instant: the next departure says how
-            look, beside = self._answer(seen), self._beside(seen)
-            known = self.contention.raised
-            self._take(look, beside)
-            if self.contention.raised and not known:
-                self._naming = asyncio.create_task(self._name_others())
-            if self.reporter is not None:
-                await self.reporter.tell(self._reported(look, beside))
+            await self._look()
+
+    async def _look(self) -> None:
+        """One look, told to everybody."""
+        try:
+            seen = self.live.read()
+        except OSError as error:  # it ended this instant, or a file is refused
+            await self._tell_nothing(f"its counters cannot be read: {error.strerror or error}")
+            return
+        look, beside = self._answer(seen), self._beside(seen)
+        known = self.contention.raised
+        self._take(look, beside)
+        if self.contention.raised and not known:
+            self._naming = asyncio.create_task(self._name_others())
+        if self.reporter is not None:
+            await self.reporter.tell(self._reported(look, beside))
 
     async def _name_others(self) -> None:
         """Who is busy while others slow the function; whether it is they is not known."""
-        if names := await busiest_beside(self.live.found):
+        try:
+            names = await busiest_beside(self.live.found)
+        except (OSError, ValueError) as error:
+            self._note(f"who is busiest cannot be read: {error}")
+            return
+        if names:
             self._note(f"busiest beside {self.orders.function} meanwhile: {', '.join(names)}")
 
     async def _again(self, gone: str) -> None:
@@ -223,12 +270,19 @@ class LiveWatch:
         self._note(f"{place}: {gone}")
         waits = 0 if self.orders.attached.found_by == "pid" else AWAITED_S
         for _ in range(waits):
-            await self._tell_that_it_is_gone(gone)
+            await self._tell_nothing(gone)
             await asyncio.sleep(1.0)
             try:
-                found = await find(self.orders.attached)
-            except LabError:
+                async with asyncio.timeout(FINDING_S):
+                    found = await find(self.orders.attached)
+            except (LabError, TimeoutError):
                 continue
+            if found.image != self.live.found.image:
+                raise LabError(
+                    "another image runs there now, of which nothing was learned",
+                    where=found.place,
+                    remedy="Measure it, and watch it with that session",
+                )
             self.live = LiveCounters(found, self.live.over_s)
             self._note(f"{found.place} runs again as process {found.pid}: the watch goes on")
             return
@@ -238,14 +292,13 @@ class LiveWatch:
             remedy="Start it, and watch it again",
         )
 
-    async def _tell_that_it_is_gone(self, gone: str) -> None:
-        """Who reads along elsewhere learns it, too: an old figure is none."""
+    async def _tell_nothing(self, why: str) -> None:
+        """A look without an answer: an old figure is none, and an alarm does not outlive it."""
         from workbench.models.counter_contention import ContentionLook
         from workbench.models.counter_watch import CounterLook
 
-        look, beside = CounterLook(why=gone), ContentionLook()
-        if self.orders.textfile is not None:
-            self._write(self.orders.textfile, look, beside)
+        look, beside = CounterLook(why=why), ContentionLook(why=why)
+        self._take(look, beside)
         if self.reporter is not None:
             await self.reporter.tell(self._reported(look, beside))
 
@@ -265,9 +318,7 @@ class LiveWatch:
         self.looks += 1
         self.silent += look.value is None
         function, sla = self.orders.function, self.orders.sla
-        if sla is not None and self.alarm.look(
-            None if look.value is None else sla.holds(look.value)
-        ):
+        if sla is not None and self.alarm.look(look.held(sla.holds, self.alarm.raised)):
             state = "breaks" if self.alarm.raised else "holds again"
             if self.alarm.withdrawn:
                 state = f"is without an answer ({look.why}), and no longer known to break"
@@ -276,8 +327,18 @@ class LiveWatch:
             self._note(f"alarm: {function} {self._turn(look, beside)}")
         self._watch_drift(look)
         self._say(look, beside)
-        if self.orders.textfile is not None:
-            self._write(self.orders.textfile, look, beside)
+        if (path := self.orders.textfile) is not None:
+            self._write_again(path, self._reported(look, beside))
+
+    def _write_again(self, path: Path, look: FunctionLook) -> None:
+        """A disk that is full for a while ends no watch: it is said once, and tried again."""
+        try:
+            _write(path, _watched(self.orders, self.live.found), look)
+            self._unwritten = False
+        except UsageError as error:
+            if not self._unwritten:
+                self._unwritten = True
+                self._note(str(error))
 
     def _note(self, text: str) -> None:
         """A change, for those who read along and those at a screen."""
@@ -290,7 +351,7 @@ class LiveWatch:
             time.time(), look.value, look.low, look.high, look.why,
             self.alarm.raised if self.orders.sla is not None else None,
             self.contention.raised if self.test is not None else None,
-            beside.why, self.drifted,
+            beside.why, self.drifted, beside.times,
         )  # fmt: skip
 
     def _turn(self, look: CounterLook, beside: ContentionLook) -> str:
@@ -345,33 +406,10 @@ class LiveWatch:
             "drift": self.drifted,
         }
 
-    def _write(self, path: Path, look: CounterLook, beside: ContentionLook) -> None:
-        """Metrics in Prometheus' text format, whole or not at all."""
-        label = f'{{function="{self.orders.function}",kpi="{self.orders.kpi}"}}'
-        lines = [f"workbench_watch_alarm{label} {int(self.alarm.raised)}",
-                 f"workbench_watch_drift{label} {int(self.drifted)}",
-                 f"workbench_watch_silent{label} {int(look.value is None)}"]  # fmt: skip
-        if self.test is not None:  # else it cannot be told
-            lines.append(f"workbench_watch_contention{label} {int(self.contention.raised)}")
-        if beside.times is not None:
-            lines.append(f"workbench_watch_times{label} {beside.times:.4g}")
-        for name in ("value", "low", "high"):
-            if (figure := getattr(look, name)) is not None:
-                lines.append(f"workbench_watch_{name}{label} {figure:.6g}")
-        try:
-            files.write_whole(path, "\n".join(lines) + "\n")
-        except OSError as error:
-            raise UsageError(
-                f"cannot be written: {error.strerror}", where=str(path), remedy="Choose another"
-            ) from None
-
     def finish(self) -> None:
-        """What the watch was and cost; nobody takes its last figure for a living one."""
+        """What the watch was and cost."""
         if self._naming is not None:
             self._naming.cancel()
-        if self.orders.textfile is not None:
-            with suppress(OSError):
-                self.orders.textfile.unlink(missing_ok=True)
         seconds = max(1e-3, time.monotonic() - self._began_s)
         share = (time.process_time() - self._began_cpu_s) / seconds
         say(

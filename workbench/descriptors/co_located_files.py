@@ -42,7 +42,10 @@ def read_co_located(
     Raises `UsageError` with file and line where a row is not as the others, or a part is missing.
     """
     tables = [(file, _table(file)) for file in files]
-    by_width = {width: [t for t in tables if t[1].shape[1] == width] for width in (10, 12, 2)}
+    by_width = {
+        width: [t for t in tables if t[1].shape[1] == width]
+        for width in (TRAINING, TEST, ACCELERATOR)
+    }
     training = by_width[TRAINING]
     many = [t for t in training if len(np.unique(t[1][:, :2], axis=0)) > 1]
     one = [t for t in training if len(np.unique(t[1][:, :2], axis=0)) == 1]

@@ -67,11 +67,13 @@ def _events(columns: Sequence[str], function: str) -> set[str]:
 def _split(rows: CounterRows, events: set[str]) -> dict[str, CounterRows]:
     """Columns of each function that count one of these events, named by the event alone."""
     columns: dict[str, dict[str, str]] = {}
+    taken: set[str] = set()
     # An event may end as another does: `stalls-mem` before `mem`.
     for event in sorted(events, key=len, reverse=True):
         for name in rows.features:
             function = name.removesuffix(f"_{event}")
-            if function != name and function:
+            if function != name and function and name not in taken:
+                taken.add(name)
                 columns.setdefault(function, {})[event] = name
     return {
         function: replace(rows.only(tuple(own.values())), features=tuple(own))

@@ -9,7 +9,7 @@ is guessed: a row that cannot be used is set aside with its line and the reason.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -24,6 +24,8 @@ from workbench.models.counter_rows import CounterRows
 
 MOST_KEPT = 20_000
 """Rows in memory, drawn evenly from all that were read."""
+TOLD_EVERY = 250_000
+"""Rows, which take some seconds."""
 MOST_COLUMNS = 500
 LONGEST_CELL = 200
 """Characters; a figure has at most 25."""
@@ -39,9 +41,13 @@ UNCOUNTED = ("", "<not counted>", "<not supported>", "nan", "n/a", "na", "none",
 KPIS = ("output_rate", "latency", "input_rate")
 SECONDS = ("", "unnamed: 0", "time", "second", "seconds", "timestamp")
 """Headings of the column that counts seconds, in small letters; pandas writes the first two."""
-PLACEHOLDER_SHARE, FEWEST_PLACEHOLDERS = 0.01, 5
-"""From which on the largest latency, repeated to the last digit, is no measurement but what stands
-there when nothing answered."""
+DISORDER_S = 2.0
+"""By which seconds may go back within an experiment."""
+FEWEST_IN_A_STRETCH = 5
+"""Rows on average."""
+PLACEHOLDER_SHARE, FEWEST_PLACEHOLDERS, PLACEHOLDER_APART = 0.01, 5, 5.0
+"""From which on the largest latency, repeated to the last digit and that many times the next one,
+is no measurement but what stands there when nothing answered."""
 OTHER_UNIT = 300.0
 """Between medians of two files: more, and they are of two units (ns and µs are 1,000 apart)."""
 
@@ -56,6 +62,11 @@ class SetAside:
     def add(self, why: str, where: str) -> None:
         self.first.setdefault(why, where)
         self.count[why] = self.count.get(why, 0) + 1
+
+    def take(self, other: SetAside) -> None:
+        for why, count in other.count.items():
+            self.first.setdefault(why, other.first[why])
+            self.count[why] = self.count.get(why, 0) + count
 
     @property
     def total(self) -> int:
@@ -102,11 +113,14 @@ class _Reservoir:
         return self.kept[: min(self.came, MOST_KEPT)]
 
 
-def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
+def read_counters(
+    files: Sequence[Path], kpi: str = KPIS[0], progress: Callable[[str], None] | None = None
+) -> CountersRead:
     """Tables of experiments as one table of counters and `kpi`.
 
     An experiment is a file, or a stretch of one in which the seconds go up: tables that were put
-    together begin again at 0. Columns that not every file has are left out, and said.
+    together begin again at 0. Columns that not every file has are left out, and said. `progress`
+    hears how far it is, every `TOLD_EVERY` rows.
 
     Raises `UsageError` where a file cannot be used, with its line.
     """
@@ -128,13 +142,17 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
     gaps, spans = 0, []
     seen: set[int] = set()
     for file in files:
-        reading = _Reading(file, headings[file], [*events, kpi], (aside, seen), len(experiments))
+        reading = _Reading(file, headings[file], [*events, kpi], seen, len(experiments))
         before = kept.came
         for row in reading.rows():
             kept.add(row)
+            if progress is not None and kept.came % TOLD_EVERY == 0:
+                progress(f"{file.name}: {kept.came:,} usable rows so far")
         experiments += reading.experiments
         gaps += reading.gaps
-        _must_be_usable(file, kept.came - before, reading, aside)
+        _must_be_usable(kept.came - before, reading)
+        _must_be_in_order(reading)
+        aside.take(reading.aside)
         if kept.came == before:
             notes.append(f"{file.name} has only rows that were read before")
             continue
@@ -144,6 +162,11 @@ def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
             f"{counted(gaps, 'gap')} in the seconds: rows beside a gap are used, none is filled in"
         )
     notes += aside.sentences() + _units(spans, kpi)
+    if len(seen) >= MOST_REMEMBERED:
+        notes.append(
+            f"after {MOST_REMEMBERED:,} rows no copies of earlier ones were looked for any more: "
+            "give no file that is put together of others"
+        )
     if kept.came > MOST_KEPT:
         notes.append(f"of {kept.came:,} usable rows {MOST_KEPT:,} were drawn evenly")
     table = _measured(kept.rows, kpi, notes)
@@ -160,30 +183,37 @@ class _Reading:
         file: Path,
         headings: list[str],
         wanted: list[str],
-        known: tuple[SetAside, set[int]],
+        seen: set[int],
         first: int,
     ) -> None:
         self.file, self.first = file, first
-        self.aside, self._seen = known
+        self.aside, self._seen = SetAside(), seen
         self.width = len(headings)
         self.wanted = wanted
         self.columns = [headings.index(name) for name in wanted]
         self.second = next((i for i, name in enumerate(headings) if _is_second(name)), None)
         self.experiments = [file.stem]
-        self.gaps = self.read = self.repeated = 0
+        self.read = self.repeated = 0
+        self._steps: list[float] = []
+        self._first_s: float | None = None
         self.kpi_sample: list[float] = []
         self._last = -1.0
 
     def rows(self) -> Iterator[list[float]]:
         with _opened(self.file) as text:
             lines = csv.reader(_lines(text, self.file))
-            next(lines)
+            next(lines, None)
             for cells in _guarded(lines, self.file):
                 self.read += 1
                 where = f"{self.file.name}:{lines.line_num}"
                 figures = self._figures(cells, where)
                 if figures is not None:
                     yield [*figures, float(self.first + len(self.experiments) - 1)]
+
+    @property
+    def gaps(self) -> int:
+        """Steps of the seconds that are longer than the usual one."""
+        return int((np.array(self._steps) > 1.5 * np.median(self._steps or [1.0])).sum())
 
     @property
     def kpi_middle(self) -> float:
@@ -232,7 +262,11 @@ class _Reading:
             return
         if not np.isfinite(now):
             return
-        if now < self._last:
+        if (
+            now < self._last - DISORDER_S
+            or self._first_s is not None
+            and now <= self._first_s < self._last
+        ):
             self.experiments.append(f"{self.file.stem} from line {where.rpartition(':')[2]}")
             if self.first + len(self.experiments) > MOST_EXPERIMENTS:
                 raise UsageError(
@@ -240,8 +274,11 @@ class _Reading:
                     where=where,
                     remedy="Give rows in the order in which they were measured",
                 )
-        elif now > self._last + 1.0 and self._last >= 0.0:
-            self.gaps += 1
+            self._first_s = now
+        elif now > self._last >= 0.0 and len(self._steps) < MOST_REMEMBERED:
+            self._steps.append(now - self._last)
+        if self._first_s is None:
+            self._first_s = now
         self._last = now
 
 
@@ -305,6 +342,8 @@ def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
     limit = csv.field_size_limit(LONGEST_CELL)
     try:
         yield from lines
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from None
     except (csv.Error, UnicodeDecodeError) as error:
         at = getattr(lines, "line_num", 0)
         raise UsageError(
@@ -316,15 +355,29 @@ def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
         csv.field_size_limit(limit)
 
 
-def _must_be_usable(file: Path, used: int, reading: _Reading, aside: SetAside) -> None:
+def _must_be_usable(used: int, reading: _Reading) -> None:
+    """Raises `UsageError` of a file of which most rows cannot be used."""
     if reading.read and used + reading.repeated >= LEAST_USED * reading.read:
         return
-    why = max(aside.count, key=lambda name: aside.count[name], default="it has no rows")
+    count, first = reading.aside.count, reading.aside.first
+    why = max(count, key=lambda name: count[name], default="it has no rows")
     raise UsageError(
         f"{used:,} of {reading.read:,} rows can be used; most often {why}",
-        where=aside.first.get(why, str(file)),
+        where=first.get(why, str(reading.file)),
         remedy="Leave that file or column out, or mend it",
     )
+
+
+def _must_be_in_order(reading: _Reading) -> None:
+    """Raises `UsageError` of a file whose seconds go back so often that they are in no order."""
+    stretches = len(reading.experiments)
+    if stretches > 1 and reading.read < FEWEST_IN_A_STRETCH * stretches:
+        raise UsageError(
+            f"its seconds go back every {reading.read / stretches:.1f} rows: neighbouring seconds "
+            "would be taken for experiments of their own",
+            where=str(reading.file),
+            remedy="Give rows in the order in which they were measured, a file for each experiment",
+        )
 
 
 def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
@@ -333,8 +386,17 @@ def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
         return table
     largest = table[:, -2].max()
     same = table[:, -2] == largest
-    if same.sum() < max(FEWEST_PLACEHOLDERS, PLACEHOLDER_SHARE * len(table)):
+    next_largest = table[~same, -2].max(initial=0.0)
+    if (
+        same.sum() < max(FEWEST_PLACEHOLDERS, PLACEHOLDER_SHARE * len(table))
+        or largest < PLACEHOLDER_APART * next_largest
+    ):
         return table
+    if same.all():
+        raise UsageError(
+            f"{kpi} is {largest:g} in all {len(table):,} rows, to the last digit: nothing to learn",
+            remedy="Name another KPI, or rows in which it was measured",
+        )
     notes.append(
         f"{counted(int(same.sum()), 'row')} of {len(table):,} set aside: {kpi} is {largest:g} in "
         "each, the largest to the last digit, which stands there where nothing answered"

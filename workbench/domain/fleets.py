@@ -11,6 +11,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.lab import HostFacts
+from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, HostFactor
 from workbench.domain.sessions import DescriptorText
 
@@ -148,6 +149,14 @@ class Shard:
 
 
 @dataclass(frozen=True)
+class PlannedPoint:
+    """A load of a configuration that was planned for all hosts in one place."""
+
+    configuration: Configuration
+    wl: float
+
+
+@dataclass(frozen=True)
 class ShardOrder:
     """A shard as it is sent to a host.
 
@@ -156,6 +165,8 @@ class ShardOrder:
     run : name of the session that all shards end in.
     lab : None: as the host's own description says.
     pace : of a simulated lab, lab seconds per second; None: as fast as it goes.
+    points : that the host is to measure besides, into the session of the shard `goes_on`, which it
+        has measured before; none: the shard as its campaign says.
     """
 
     run: str
@@ -164,11 +175,13 @@ class ShardOrder:
     lab: str | None = None
     pace: float | None = None
     oversubscribe: bool = False
+    points: tuple[PlannedPoint, ...] = ()
+    goes_on: str = ""
 
     @property
     def session(self) -> str:
         """Its session's name on the host."""
-        return f"{self.run[:40]}.{self.shard.key}"
+        return f"{self.run[:40]}.{self.goes_on or self.shard.key}"
 
 
 @dataclass(frozen=True)
@@ -179,6 +192,7 @@ class ShardResult:
     ----------
     place : folder of the bundle on the host.
     digest : SHA-256 of the bundle's manifest, which has those of its tables; empty: it failed.
+    samples, lab_s : of the shard; of planned points, what this very request measured.
     taken : samples that this very request measured; 0 where all were there already.
     failure : why nothing came of it, as a sentence; empty where something did.
     """

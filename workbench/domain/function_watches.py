@@ -47,6 +47,7 @@ class FunctionLook:
     alarm : of the SLA; None where none is held against it.
     contention : of others' load; None where the session cannot tell that.
     sign : what tells of others' load, in words.
+    times : by how many times that sign is more than the function's own traffic explains.
     drifted : the counters have been far from what was learned for a while, now or before.
     """
 
@@ -59,6 +60,7 @@ class FunctionLook:
     contention: bool | None = None
     sign: str = ""
     drifted: bool = False
+    times: float | None = None
 
 
 @dataclass(frozen=True)

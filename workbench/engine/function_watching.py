@@ -16,6 +16,7 @@ from workbench.domain.function_watches import (
 
 LOOKS = 600
 """Of a watch: ten minutes."""
+ENDED_S = 600.0
 NOTES = 50
 MOST_WATCHES = 64
 """Of all sessions; beyond, the one that was silent for longest goes."""
@@ -38,7 +39,9 @@ class ReportedWatches:
         self._known: dict[WatchedFunction, _Reported] = {}
 
     def take(self, report: ReportLook, now: float) -> None:
-        """`now` in seconds since the epoch."""
+        """`now` in seconds since the epoch. What ended is forgotten after `ENDED_S`."""
+        for old in [k for k, w in self._known.items() if w.ended and w.heard_at < now - ENDED_S]:
+            del self._known[old]
         watched = _bounded(report.watched)
         if watched not in self._known and len(self._known) >= MOST_WATCHES:
             del self._known[min(self._known, key=lambda each: self._known[each].heard_at)]
@@ -46,6 +49,8 @@ class ReportedWatches:
         here.heard_at, here.ended = now, report.ended
         if report.look is not None:
             look = report.look
+            if here.looks and look.at < here.looks[-1].at:  # a clock was set back
+                here.looks.clear()
             here.looks.append(replace(look, why=_short(look.why), sign=_short(look.sign)))
         here.notes.extend(replace(note, text=_short(note.text)) for note in report.notes[-NOTES:])
 
@@ -60,6 +65,8 @@ class ReportedWatches:
         ]
 
     def of(self, session: str, since: float, now: float) -> FunctionWatches:
+        """Those of a session with looks after `since`; all of them if that is yet to come."""
+        since = since if since <= now else 0.0
         found = [
             FunctionWatch(
                 watched,
@@ -68,7 +75,7 @@ class ReportedWatches:
                 here.heard_at,
                 here.ended,
             )
-            for watched, here in self._known.items()
+            for watched, here in sorted(self._known.items(), key=lambda each: each[1].ended)
             if watched.session == session
         ]
         return FunctionWatches(now, tuple(found))

@@ -24,6 +24,7 @@ from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fetched_bundles import store_fetched
 from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.hearing import Hearing
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 TICK_S = 0.2
-RETURN_S = 20.0
-"""How long a shard waits for the host that began it, once that is gone."""
+RETURN_S = 60.0
+"""How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
+before it starts a worker again (`keeper.LONGEST_PAUSE_S`) and that takes to be there. It may have
+finished the shard, and nobody but itself can say so; others have other shards to measure meanwhile.
+"""
 ABSENT_S = 120.0
 """How long a fleet may be without any host."""
 TRIES = 3
@@ -64,6 +68,8 @@ class OpenShard:
     order: ShardOrder
     host: str = ""
     until: float = 0.0
+    bound: str = ""
+    """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -128,6 +134,7 @@ class Dispatch:
         tell: Tell,
     ) -> None:
         self._client, self._ledger, self._tell = client, ledger, tell
+        self._hearing = Hearing()
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
@@ -143,6 +150,18 @@ class Dispatch:
         self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
+
+    def bind(self, hosts: Mapping[str, str]) -> None:
+        """Shards, by key, that go to this host and no other: where it does not come back they are
+        set aside."""
+        for waiting in self._waiting:
+            waiting.bound = hosts.get(waiting.order.shard.key, "")
+
+    def carry_on(self, before: Dispatch) -> None:
+        """Count what another one has gathered and set aside for the same campaign."""
+        self.gathered |= before.gathered
+        self.set_aside |= before.set_aside
+        self._total += before.total
 
     @property
     def _left(self) -> bool:
@@ -205,6 +224,7 @@ class Dispatch:
                     idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
                     if hand.task is None and idle:
                         self._employ(hand, loop.time())
+                self._give_up_bound(loop.time())
                 self._give_up(loop.time() - able_at)
                 await asyncio.sleep(TICK_S)
         finally:
@@ -217,13 +237,13 @@ class Dispatch:
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
-            elif host := self._ledger.begun.get(waiting.order.shard.key):
+            elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
                 waiting.host, waiting.until = host, until
 
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
         try:
-            known = await workers_of(self._client)
+            known = await workers_of(self._client, self._hearing)
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
         return {name: address for name, address in known.items() if name in self.hosts}
@@ -278,6 +298,17 @@ class Dispatch:
                 waiting.failures |= self._unfit
                 self.set_aside[waiting.order.shard.key] = waiting
 
+    def _give_up_bound(self, now: float) -> None:
+        """Set aside what is bound to a host that may not measure, or that did not come back."""
+        for waiting in [each for each in self._waiting if each.bound]:
+            host = waiting.bound
+            away = host not in self._hands or host in self.told_held
+            if host in self._unfit or (away and now >= waiting.until):
+                self._waiting.remove(waiting)
+                held = self.told_held.get(host, "is gone")
+                waiting.failures[host] = self._unfit.get(host, held)
+                self.set_aside[waiting.order.shard.key] = waiting
+
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
@@ -304,7 +335,7 @@ class Dispatch:
 
     def _next(self, host: str, now: float) -> OpenShard | None:
         """What a host is to measure: what it began, else what waits for nobody else."""
-        fit = [w for w in self._waiting if host not in w.failures]
+        fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
         begun = next((w for w in fit if w.host == host), None)
         return begun or next((w for w in fit if not w.host or now >= w.until), None)
 
@@ -314,7 +345,8 @@ class Dispatch:
             await self._post(hand)
             await self._compare_clocks(hand)
             open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
-            keys = {w.order.session: w.order.shard.key for w in open_}
+            # Of planned points a finished session does not say whether it has them.
+            keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
             plain = codec.dumps(keys)
             found = codec.loads(await self._remote(hand, tasks.find_shards, plain))
             for each in found:
@@ -377,11 +409,6 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            lying = await asyncio.to_thread(self._ledger.lying, waiting.order)
-            if lying is not None:
-                self._count(waiting, lying)
-                hand.waiting = None
-                return
             began = time.monotonic()
             self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
             order = codec.dumps(codec.to_plain(waiting.order))
@@ -413,7 +440,7 @@ class Dispatch:
         own = self._own.get(host)
         if own is waiting:
             del self._own[host]
-        elif len(waiting.failures) < min(TRIES, len(self._hands)):
+        elif not waiting.bound and len(waiting.failures) < min(TRIES, len(self._hands)):
             self._waiting.append(waiting)
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
@@ -12,10 +12,13 @@ from workbench.domain.fleets import Fleet
 from workbench.domain.sessions import SessionSummary
 from workbench.fleet import tasks
 from workbench.fleet.fleet_runs import connected
-from workbench.fleet.fleet_standing import FleetFolder, FleetStanding
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.named_scheduler import workers_of
 from workbench.paths import Workspace, shipped
 from workbench.store import catalogue
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 ANSWER_S = 15.0
 """How long a host may take to answer."""
@@ -55,16 +58,43 @@ async def sessions_of_hosts(
 async def asked(
     standing: FleetStanding, work: Callable[[], Awaitable[bytes]]
 ) -> dict[str, bytes | Exception]:
-    """What every host that is there answers, whatever it measures. Raises `FleetError`."""
-    async with connected(standing) as client:
-        own = {host.name for host in standing.fleet.hosts}
-        names = {there: name for name, there in (await workers_of(client)).items() if name in own}
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                said = await client.run(work, on_error="return", workers=list(names))
-        except TimeoutError:
-            return {}
-        return {names[address]: answer for address, answer in said.items() if address in names}
+    """What every host that is there answers in time, whatever it measures.
+
+    Each is asked for itself: one that vanished keeps no other's answer back.
+
+    Raises
+    ------
+    FleetError
+        Where the scheduler does not answer, or is gone by now.
+    """
+    own = {host.name for host in standing.fleet.hosts}
+    try:
+        async with connected(standing) as client:
+            present = await workers_of(client)
+            asking = {name: there for name, there in present.items() if name in own}
+            answers = await asyncio.gather(
+                *(_answer(client, work, there) for there in asking.values())
+            )
+    except OSError as error:
+        raise FleetError(
+            "its scheduler answers no more" + (f": {error}" if str(error) else ""),
+            where=standing.fleet.name,
+            remedy="See `workbench fleet status`",
+        ) from None
+    return dict(zip(asking, answers, strict=True))
+
+
+async def _answer(
+    client: Client, work: Callable[[], Awaitable[bytes]], address: str
+) -> bytes | Exception:
+    """What one host answers, or why it does not."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            said = await client.run(work, on_error="return", workers=[address])
+    except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
+        return error
+    found: bytes | Exception = said[address]
+    return found
 
 
 async def well(fleet: Fleet, workspace: Workspace, host: str) -> str:

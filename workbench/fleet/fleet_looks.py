@@ -118,6 +118,8 @@ def _or_held(host: HostSeen, why: str | None) -> HostSeen:
 def points(order: ShardOrder) -> float:
     """How many a shard has at most: what shards of a campaign take is about in that proportion."""
     shard = order.shard
+    if order.points:
+        return float(len(order.points))
     return float(len(shard.configurations) * max(1, shard.campaign.sampling.max_samples))
 
 

@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
+from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
 from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_reports import Connect, FleetReports
@@ -64,7 +65,14 @@ from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.models.host_terms import terms_of
 from workbench.paths import Workspace
-from workbench.sampling.shards import LEARN_ACROSS, anchor, split
+from workbench.sampling.shards import (
+    LEARN_ACROSS,
+    anchor,
+    beginning,
+    planned_in_one_place,
+    split,
+    whole,
+)
 from workbench.store.catalogue import check_name, fresh_name, session_path
 
 if TYPE_CHECKING:
@@ -104,6 +112,9 @@ class FleetWork:
     shards: tuple[ShardOrder, ...]
     own: Mapping[str, ShardOrder]
     looks: FleetLooks
+    whole: Mapping[str, ShardOrder] = field(default_factory=dict)
+    """Where all hosts are planned for in one place: of each shard, by key, what another host
+    measures where the one that began it is lost; empty: each host plans for its shards."""
 
 
 # ------------------------------------------------------------------------- up and down
@@ -279,9 +290,9 @@ async def run_over_fleet(
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
-    shards, own = _planned(loaded, asked, fleet, name)
+    shards, own, whole = _planned(loaded, asked, fleet, name)
     looks = FleetLooks(fleet, folder, own, len(shards) + len(own))
-    work = FleetWork(loaded, asked, fleet, workspace, name, shards, own, looks)
+    work = FleetWork(loaded, asked, fleet, workspace, name, shards, own, looks, whole)
     _lab_kind(work)
     if connect is None:
         if session_path(workspace, name).exists():
@@ -333,38 +344,25 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     began = time.time()
     fleet, workspace, name = work.fleet, work.workspace, work.name
     method = work.loaded.campaign.sampling.method
-    if method in LEARN_ACROSS:
+    if work.whole:
+        tell(f"{method} learns across configurations: points are planned here for all hosts")
+    elif method in LEARN_ACROSS:
         tell(f"warning: {method} learns across configurations, here only within each shard")
     tell(
         f"{counted(len(work.shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
         f"session {name}" + ("; each host measures the anchor points besides" if work.own else "")
     )
     folder = FleetFolder.of(workspace, fleet.name)
-    leases = Leases(folder.leases)
-    hosts = tuple(host.name for host in fleet.hosts)
-    local = {
-        host.name: Workspace(folder.host(host.name)).exports
-        for host in fleet.hosts
-        if host.kind == "simulated"
-    }
-
-    judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
-
-    def made_of(client: Client) -> Dispatch:
-        dispatch = Dispatch(client, work.shards, work.own, Ledger(folder.run(name), local), tell)
-        dispatch.hosts = {host.name: host for host in fleet.hosts}
-        dispatch.share = work.asked.share
-        dispatch.held = lambda: leases.refused(name, hosts)
-        dispatch.unsteady = judge.unsteady
-        work.looks.dispatch = dispatch
-        return dispatch
-
+    measure = _measures(work, tell)
     was_up = folder.read() is not None
     try:
-        with leases.contending(name, work.asked.priority):
-            dispatch = await _dispatched(
-                lambda: come_up(fleet, workspace, tell, os.getpid()), made_of, tell
-            )
+        with Leases(folder.leases).contending(name, work.asked.priority):
+            if work.whole:
+                campaign, seed = work.loaded.campaign, work.asked.seed
+                plan = CentralPlanning(campaign, seed, work.shards, work.whole, tell)
+                dispatch = await plan.run(work.own, measure)
+            else:
+                dispatch = await measure(FleetRound(work.shards, work.own))
     finally:
         if not was_up:
             await go_down(workspace, fleet.name)
@@ -375,6 +373,41 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         put_in_place(between, session_path(workspace, name))
     folder.forget_run(name)
     return outcome
+
+
+def _measures(work: FleetWork, tell: Tell) -> Measure:
+    """Who hands a round to the hosts of the fleet, which comes up for it where it is not."""
+    fleet, workspace, name = work.fleet, work.workspace, work.name
+    folder = FleetFolder.of(workspace, fleet.name)
+    leases = Leases(folder.leases)
+    hosts = tuple(host.name for host in fleet.hosts)
+    local = {
+        host.name: Workspace(folder.host(host.name)).exports
+        for host in fleet.hosts
+        if host.kind == "simulated"
+    }
+    judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
+
+    def made_of(client: Client, asked: FleetRound) -> Dispatch:
+        dispatch = Dispatch(client, asked.orders, asked.own, Ledger(folder.run(name), local), tell)
+        dispatch.bind(asked.bound)
+        if asked.before is not None:
+            dispatch.carry_on(asked.before)
+        dispatch.hosts = {host.name: host for host in fleet.hosts}
+        dispatch.share = work.asked.share
+        dispatch.held = lambda: leases.refused(name, hosts)
+        dispatch.unsteady = judge.unsteady
+        work.looks.dispatch = dispatch
+        return dispatch
+
+    async def measure(asked: FleetRound) -> Dispatch:
+        return await _dispatched(
+            lambda: come_up(fleet, workspace, tell, os.getpid()),
+            lambda client: made_of(client, asked),
+            tell,
+        )
+
+    return measure
 
 
 async def folded_session(
@@ -504,8 +537,9 @@ async def _dispatched(
 
 def _planned(
     loaded: LoadedCampaign, asked: FleetRun, fleet: Fleet, name: str
-) -> tuple[tuple[ShardOrder, ...], dict[str, ShardOrder]]:
-    """Orders for any host, and for each its anchor points."""
+) -> tuple[tuple[ShardOrder, ...], dict[str, ShardOrder], dict[str, ShardOrder]]:
+    """Orders for any host, and for each its anchor points; where all are planned for in one place,
+    the orders are their beginnings, and the last are what each is in whole, by its key."""
     campaign, seed = loaded.campaign, asked.seed
     lab = asked.lab or campaign.lab
 
@@ -515,13 +549,29 @@ def _planned(
         )
 
     hosts = len(fleet.hosts)
-    shards = split(campaign, hosts, run=name, lab=lab, seed=seed, size=asked.size)
+    in_one_place = planned_in_one_place(campaign, hosts)
+    size = asked.size
+    if in_one_place and size is None:  # each shard is deployed anew in every round
+        total = sum(len(campaign.configurations(plan)) for plan in campaign.targets)
+        size = -(-total // hosts)
+    cut = beginning(campaign) if in_one_place else campaign
+    shards = split(cut, hosts, run=name, lab=lab, seed=seed, size=size)
     if hosts == 1:
-        return tuple(map(order, shards)), {}
-    return tuple(map(order, shards)), {
+        return tuple(map(order, shards)), {}, {}
+    own = {
         host.name: order(anchor(campaign, host=host.name, run=name, lab=lab, seed=seed))
         for host in fleet.hosts
     }
+    if not in_one_place:
+        return tuple(map(order, shards)), own, {}
+    return (
+        tuple(map(order, shards)),
+        own,
+        {
+            shard.key: order(whole(campaign, shard, run=name, lab=lab, seed=seed))
+            for shard in shards
+        },
+    )
 
 
 async def _pieces(

@@ -33,6 +33,7 @@ from workbench.engine.learning.scoring import (
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.hearing import Hearing
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
 from workbench.link.paging import all_samples
@@ -172,12 +173,12 @@ async def _gathered(
 
 async def _until_none_is_left(client: Client, addresses: Collection[str]) -> None:
     """Raises `FleetError` once all of these hosts are gone: a scheduler would wait for ever."""
-    missed = 0
+    missed, hearing = 0, Hearing()
     while missed < MOST_MISSED:
         await asyncio.sleep(LOOKING_S)
         there: set[str] = set()
         with suppress(OSError):
-            there.update((await workers_of(client)).values())
+            there.update((await workers_of(client, hearing)).values())
         missed = 0 if there & set(addresses) else missed + 1
     raise FleetError("lost all its hosts", remedy="See `workbench fleet status`")
 

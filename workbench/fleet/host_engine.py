@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.events import Event, RunFinished, SampleTaken
-from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.domain.messages import (
     ExportSession,
     ListSessions,
@@ -20,8 +21,10 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.sample_review import RequestPoint
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
+from workbench.engine.runs.sample_decisions import request_point
 from workbench.link.local import LocalClient
 from workbench.link.paging import events_between
 from workbench.store.bundle import MANIFEST, digest_of
@@ -45,7 +48,7 @@ class HostEngine:
         """A shard measured and stored; at once where it was before. Failures are results, too."""
         async with self._alone:
             try:
-                return await self._measured(order)
+                return await (self._more(order) if order.points else self._measured(order))
             except WorkbenchError as error:
                 return ShardResult(
                     order.shard.key, self.host.name, order.session, failure=str(error)
@@ -103,6 +106,43 @@ class HostEngine:
             )
         return await self._result(order.shard.key, view, taken=taken)
 
+    async def _more(self, order: ShardOrder) -> ShardResult:
+        """Points that were planned elsewhere, into the session of the shard that they go on with;
+        those that it has are not measured again."""
+        session = order.session
+        if not session_path(self._engine.workspace, session).is_file():
+            raise UsageError("has not begun what is to go on", where=self.host.name)
+        view = before = await self._view(session)
+        self._running = session
+        try:
+            if view.requested or not is_done(view):  # it was cut off
+                view = await self._resumed(order, view)
+            if is_done(view) and (wanted := not_measured(view, order)):
+                for point in wanted:
+                    asked = RequestPoint(
+                        session, order.shard.target, point.configuration, point.wl, FLEET
+                    )
+                    await request_point(self._engine.library, asked, FLEET)
+                view = await self._resumed(order, view)
+        finally:
+            self._running = ""
+        taken = view.samples_taken - before.samples_taken
+        if not is_done(view):
+            note = view.finished.note if view.finished else ""
+            failure = f"{session} on {self.host.name} is {view.state}" + (note and f": {note}")
+            return ShardResult(
+                order.shard.key, self.host.name, session, taken=taken, failure=failure
+            )
+        place = self.exports / f"{session}.{order.shard.key}.bundle"
+        result = await self._result(order.shard.key, view, taken=taken, place=place)
+        return replace(result, samples=taken, lab_s=view.lab_s - before.lab_s)
+
+    async def _resumed(self, order: ShardOrder, view: SessionView) -> SessionView:
+        """Its session as it is at the end of another run. Raises `WorkbenchError`."""
+        await self._client.ask(ResumeSession(order.session, pace=order.pace))
+        await self._to_the_end(order.session, view.seq)
+        return await self._view(order.session)
+
     def _begin(self, order: ShardOrder) -> RunCampaign:
         folder = self._engine.workspace.state / "shards"
         files.make_folder(folder)
@@ -142,8 +182,10 @@ class HostEngine:
         async with self._client.follow(session) as feed:
             return feed.view
 
-    async def _result(self, key: str, view: SessionView, *, taken: int) -> ShardResult:
-        place = self._engine.workspace.exports / f"{view.session}.bundle"
+    async def _result(
+        self, key: str, view: SessionView, *, taken: int, place: Path | None = None
+    ) -> ShardResult:
+        place = place or self.exports / f"{view.session}.bundle"
         if not (place / MANIFEST).is_file():
             files.make_folder(place.parent)
             await self._client.ask(ExportSession(view.session, "bundle", str(place)))
@@ -157,6 +199,18 @@ class HostEngine:
             taken,
             view.lab_s,
         )
+
+
+def not_measured(view: SessionView, order: ShardOrder) -> tuple[PlannedPoint, ...]:
+    """Of an order's points, those that its session neither has nor waits for."""
+    waits = {(each.configuration, each.wl) for each in view.requested}
+    found = []
+    for point in order.points:
+        place = view.configuration(f"{order.shard.target}/{point.configuration.key}")
+        loads = {sample.wl for sample in place.samples} if place is not None else set()
+        if point.wl not in loads and (point.configuration, point.wl) not in waits:
+            found.append(point)
+    return tuple(found)
 
 
 def is_done(view: SessionView) -> bool:

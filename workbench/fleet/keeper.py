@@ -29,8 +29,9 @@ from workbench.fleet.fleet_standing import (
     end_stray,
     with_host,
 )
+from workbench.fleet.hearing import Hearing
 from workbench.fleet.named_scheduler import listening
-from workbench.fleet.security import Secrets, configure, is_silent
+from workbench.fleet.security import Secrets, configure
 from workbench.fleet.slurm_jobs import (
     ENDED,
     UNKNOWN_AFTER,
@@ -379,14 +380,17 @@ async def _scheduling(
     async with Scheduler(
         host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
     ) as scheduler:
-        yield (
-            scheduler.address,
-            lambda: {
+        hearing = Hearing()
+
+        def present() -> set[str]:
+            hearing.keep(scheduler.workers)
+            return {
                 str(worker.name)
                 for worker in scheduler.workers.values()
-                if not is_silent(worker.last_seen)
-            },
-        )
+                if not hearing.is_silent(worker.address, worker.last_seen)
+            }
+
+        yield scheduler.address, present
 
 
 def _started(pid: int) -> float | None:

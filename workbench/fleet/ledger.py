@@ -12,7 +12,6 @@ from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import ShardOrder, ShardResult
 from workbench.fleet.dispatched import Gathered
-from workbench.fleet.folding import read_piece
 from workbench.log import logger
 from workbench.store.bundle import digest_of, is_bundle
 
@@ -86,28 +85,6 @@ class Ledger:
             whole = False
         ahead_s = self.ahead_s.get(result.host, 0.0)
         return Gathered(order, result, bundle, ahead_s=ahead_s) if whole else None
-
-    def lying(self, order: ShardOrder) -> Gathered | None:
-        """A shard that a host here has finished and nobody heard of, for a thread."""
-        for host, exports in self.local.items():
-            bundle = exports / f"{order.session}.bundle"
-            if not is_bundle(bundle):
-                continue
-            try:
-                result = ShardResult(
-                    order.shard.key, host, order.session, str(bundle), digest_of(bundle)
-                )
-                finished = read_piece(Gathered(order, result, bundle)).finished
-            except (OSError, WorkbenchError) as error:
-                log.warning("bundle cannot be read", place=str(bundle), why=str(error))
-                continue
-            if finished.outcome == "done":
-                whole = ShardResult(
-                    result.key, host, result.session, result.place, result.digest,
-                    finished.samples, 0, finished.measured_s,
-                )  # fmt: skip
-                return Gathered(order, whole, bundle, ahead_s=self.ahead_s.get(host, 0.0))
-        return None
 
     @property
     def _path(self) -> Path:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import NamedScheduler
 from workbench.fleet.fleet_standing import FleetError
-from workbench.fleet.security import Secrets, configure, expired, is_silent
+from workbench.fleet.hearing import Hearing
+from workbench.fleet.security import Secrets, configure, expired
 from workbench.log import logger
 
 if TYPE_CHECKING:
@@ -118,13 +119,14 @@ async def listening(
 ) -> AsyncIterator[Callable[[], Collection[str]]]:
     """Names of the lab hosts that the scheduler hears of, as they are at any moment of the body."""
     present: dict[str, str] = {}
+    hearing = Hearing()
 
     async def listen() -> None:
         while True:
             try:
                 async with _client(named.address, secrets) as client:
                     while True:
-                        found = await workers_of(client)
+                        found = await workers_of(client, hearing)
                         present.clear()
                         present.update(found)
                         await asyncio.sleep(LOOKING_S)
@@ -142,21 +144,29 @@ async def listening(
             await listener
 
 
-async def workers_of(client: Client) -> dict[str, str]:
-    """Addresses of the workers with a lab that a scheduler hears of, by name. Raises `OSError`."""
+async def workers_of(client: Client, hearing: Hearing | None = None) -> dict[str, str]:
+    """Addresses of the workers with a lab that a scheduler hears of, by name.
+
+    Parameters
+    ----------
+    hearing : of whoever looks again and again: who is silent is not there; None: who has not hung
+        up is.
+
+    Raises
+    ------
+    OSError
+    """
     if client.scheduler is None:
         raise ConnectionError("the connection to it has ended")
     async with asyncio.timeout(ANSWER_S):
-        known = await client.scheduler.identity(n_workers=-1)
-    return lab_hosts(known["workers"])
-
-
-def lab_hosts(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Addresses by name of what a scheduler knows that has a lab and is not silent."""
+        known = (await client.scheduler.identity(n_workers=-1))["workers"]
+    if hearing is not None:
+        hearing.keep(known)
     return {
         str(worker["name"]): address
-        for address, worker in workers.items()
-        if worker["resources"].get(LAB) and not is_silent(worker["last_seen"])
+        for address, worker in known.items()
+        if worker["resources"].get(LAB)
+        and not (hearing is not None and hearing.is_silent(address, worker["last_seen"]))
     }
 
 

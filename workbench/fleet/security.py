@@ -7,16 +7,15 @@ owner's alone, crosses to hosts inside SSH, and ends with the fleet.
 from __future__ import annotations
 
 import ssl
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from workbench.fleet.hearing import VANISHED_S
+
 if TYPE_CHECKING:
     from distributed import Security
 
-VANISHED_S = 25.0
-"""After that silence a host counts as gone, though nobody hung up."""
 VALID_DAYS = 30
 
 
@@ -90,14 +89,6 @@ def expired(secrets: Secrets) -> str:
     """Since when a certificate holds no more, in words; empty where it does."""
     until = ends(secrets)
     return f"{until:%Y-%m-%d %H:%M} UTC" if until < datetime.now(UTC) else ""
-
-
-def is_silent(last_seen: float) -> bool:
-    """Whether a host counts as gone that the scheduler heard last at that time.
-
-    Dask itself looks only every `VANISHED_S`, and so takes up to twice as long.
-    """
-    return time.time() - last_seen > VANISHED_S
 
 
 def configure() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workbench.domain import kpis
 from workbench.domain.competitors import COMPETITOR, NONE
-from workbench.domain.observations import OBSERVABLES, Observation, is_level
+from workbench.domain.observations import OBSERVABLES, Observation, TRACE, is_level
 from workbench.domain.samples import Sample, UsageSecond, Window
 from workbench.measuring.censoring import Distribution
 
@@ -28,6 +28,7 @@ UNFIT = frozenset(
         "time_wait", "conntrack_used", "conntrack_limit",  # they remember the minutes before
         "others_cores", "burner_cores",  # read twice in a drive, not once a second
         "branch_share",
+        *TRACE,  # of two seconds, told apart by what a thread did
     }
 )  # fmt: skip
 """Observations that no model learns from."""

@@ -17,7 +17,7 @@ from workbench.models.counter_models import (
 from workbench.models.counter_rows import CounterRows
 from workbench.models.folds import Ints
 
-TRAFFIC = ("flowsize", "pktsize")
+OWN_TRAFFIC = ("flowsize", "pktsize")
 """Features that describe the function's own traffic; all else are counters of its competitors."""
 CO_LOCATED = ("ours", "Yala", "SLOMO without its extrapolation", "linear")
 
@@ -57,7 +57,7 @@ class CoLocatedProfile:
 def competitor_runs(features: tuple[str, ...], x: Floats) -> Ints:
     """Number of the run of competitors that each row of `x` (n, d) is from: rows with equal
     counters share it, whatever the function's own traffic was."""
-    counters = [i for i, name in enumerate(features) if name not in TRAFFIC]
+    counters = [i for i, name in enumerate(features) if name not in OWN_TRAFFIC]
     numbers = np.unique(x[:, counters], axis=0, return_inverse=True)[1]
     return np.asarray(numbers.reshape(-1), dtype=np.int64)
 
@@ -77,7 +77,7 @@ def predicted(profile: CoLocatedProfile, method: str, seed: int) -> tuple[Floats
     memory model learns from `many_traffics`, ours from all. Both of the latter are composed with
     the accelerator as a pipeline: the slower of the two decides.
     """
-    counters = tuple(name for name in profile.unseen.features if name not in TRAFFIC)
+    counters = tuple(name for name in profile.unseen.features if name not in OWN_TRAFFIC)
     if method in CO_LOCATED[2:]:
         rows = profile.one_traffic.only(counters)
         model = CounterLine(seed) if method == "linear" else CounterBoosting(seed)

@@ -17,6 +17,7 @@ from scipy import stats
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.counter_rows import CounterRows
+from workbench.models.estimator import seeded_subset
 from workbench.models.folds import Ints
 
 TRAFFIC = ("rx_packets", "segments_sent", "tx_packets", "connections_accepted")
@@ -29,13 +30,15 @@ LEAST_SD = 0.1
 LEAST_TIMES = 1.5
 """By which a sign has grown, before it says anything."""
 FALSE_AT_A_LOOK = 3e-4
-"""With two of three looks before an alarm, at windows of two seconds that overlap by half: one
-false alarm in a day of quiet, if residuals are normal."""
+"""Of each sign. With two of three looks before an alarm, at windows of two seconds that overlap by
+half: one false alarm in a day of quiet by each, if its residuals are normal."""
 DISTURBED = 4.0
 """Robust standard deviations over the line of quiet windows, from which on one of them was not
 quiet: somebody whom the campaign did not call was there (Hampel's identifier)."""
 MOST_DISTURBED = 0.2
 """Share of quiet windows that may be left out for that; more of them, and it is their scatter."""
+MOST_PAIRED = 500
+"""Quiet windows of which each two are compared."""
 BEYOND = 0.35
 """Logs by which traffic may be outside of what was learned alone."""
 VARIED = 0.5
@@ -111,8 +114,8 @@ class ContentionTest:
     """Signs of others' load, each over what the function's own traffic explains.
 
     The log of a sign is a line over the log of traffic, fitted to quiet windows but for those that
-    somebody disturbed whom the campaign did not call (`DISTURBED`). Its limit is what
-    a quiet look exceeds three times in 10,000 (Student's t of the residuals at held-out
+    somebody disturbed whom the campaign did not call (`DISTURBED`). Its limit is what a quiet look
+    exceeds three times in 10,000 by this sign alone (Student's t of the residuals at held-out
     experiments, their windows taken as independent, which is too good), at least `LEAST_TIMES`;
     where contended windows are known, it lies half-way to what three of four of them have, if that
     is further. A sign that does not tell half of them says nothing.
@@ -125,7 +128,7 @@ class ContentionTest:
 
     def __init__(self, rows: CounterRows) -> None:
         quiet = _quiet(rows)
-        traffic = next((name for name in TRAFFIC if name in rows.features), None)
+        traffic = traffic_of(rows.features)
         if traffic is None:
             raise DataError("no counter tells the function's own traffic")
         if quiet.sum() < FEWEST_QUIET:
@@ -175,6 +178,11 @@ class ContentionTest:
             far > sign.limit, math.exp(far), far / sign.limit,
             f"{told} ({value:.3g} {words.unit})",
         )  # fmt: skip
+
+
+def traffic_of(features: tuple[str, ...]) -> str | None:
+    """The counter among these that tells the function's own load."""
+    return next((name for name in TRAFFIC if name in features), None)
 
 
 def rates_of(rows: CounterRows) -> ContentionRates | None:
@@ -235,7 +243,8 @@ def _undisturbed(load: Floats, logs: Floats, quiet: Ints) -> Ints:
     """Quiet windows without those far over the others: by medians, which these do not move."""
     slope = 0.0
     if np.ptp(load[quiet]) > VARIED:
-        slope = float(stats.theilslopes(logs[quiet], load[quiet]).slope)
+        some = np.flatnonzero(quiet)[seeded_subset(int(quiet.sum()), MOST_PAIRED, 0)]
+        slope = float(stats.theilslopes(logs[some], load[some]).slope)
     over = logs - slope * load
     over -= np.median(over[quiet])
     sd = max(float(stats.median_abs_deviation(over[quiet], scale="normal")), LEAST_SD)

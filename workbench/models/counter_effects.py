@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
-from workbench.models.counter_contention import TRAFFIC
+from workbench.models.counter_contention import traffic_of
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_scores import HeldOutModel
 from workbench.models.estimator import seeded_subset
@@ -197,7 +197,7 @@ def _alike(found: RowEffects) -> list[list[int]]:
 def _nearest_alone(rows: CounterRows, alone: Ints, beside: Ints) -> Ints:
     """The row alone with the nearest traffic, for each of `beside`; where none is counted, each
     of the rows alone in turn."""
-    traffic = next((name for name in TRAFFIC if name in rows.features), None)
+    traffic = traffic_of(rows.features)
     if traffic is None:
         return alone[np.arange(len(beside)) % len(alone)]
     load = np.log(np.maximum(rows.x[:, rows.features.index(traffic)], 1.0))

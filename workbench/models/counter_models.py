@@ -26,6 +26,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from workbench.models.base import Floats
 from workbench.models.counter_contention import BEYOND, VARIED
+from workbench.models.counter_rows import least_above_0
 from workbench.models.estimator import one_thread, seeded_subset
 from workbench.models.folds import Ints, folds_of, splits_of
 
@@ -37,8 +38,10 @@ MOST_OF_PROCESS = 300
 MOST_LENGTHS = 12
 """Columns up to which a Gaussian process has a length for each."""
 INNER_FOLDS = 5
-GRID_DRAWN = 4
-"""Points of paper C's grid that are tried; it has thousands."""
+GRID_DRAWN, GRID_FEW_ROWS, FEW_ROWS = 4, 8, 200
+"""Points that are tried of the 864 of paper C's grid: more of them on few rows, which take less."""
+MOST_EPOCHS = 200
+"""The most of paper C's grid; a fit ends before where the loss does not fall any more."""
 FEWEST_ALONE = 6
 """Rows in which nobody competed, below which there is no curve of what a function does alone."""
 _CACHE_WORDS = ("cache-references", "llc-loads", "llc-stores", "l2crd", "l2cwr")
@@ -168,12 +171,8 @@ class ExtrapolatedBoosting(CounterBoosting):
 
 
 class CounterNetwork(CounterModel):
-    """Paper C's perceptron (section V-A): `tried` points of its grid, drawn by the seed, the best
-    on held-out groups. Scikit-learn has no dropout, so none is tried."""
-
-    def __init__(self, tried: int = GRID_DRAWN, random_state: int = 0) -> None:
-        super().__init__(random_state)
-        self.tried = tried
+    """Paper C's perceptron (section V-A): some points of its grid, drawn by the seed, the best on
+    held-out groups. Scikit-learn has no dropout, so none is tried."""
 
     def _made(self, x: Floats, y: Floats, groups: Ints) -> Any:
         grid = list(
@@ -182,7 +181,8 @@ class CounterNetwork(CounterModel):
                 ("adam", "sgd"), (0.1, 0.01, 0.001), (8, 32, 64, 128),
             )
         )  # fmt: skip
-        drawn = np.random.default_rng(self.random_state).permutation(len(grid))[: self.tried]
+        tried = GRID_FEW_ROWS if len(y) <= FEW_ROWS else GRID_DRAWN
+        drawn = np.random.default_rng(self.random_state).permutation(len(grid))[:tried]
         makers = [_network(grid[i], self.random_state) for i in drawn]
         return _best_by_group(makers, x, y, groups, self.random_state)
 
@@ -241,8 +241,7 @@ class _InLogs:
 
     def fit(self, x: Floats, y: Floats) -> Self:
         kept = seeded_subset(len(y), self.most, 0)
-        # Below the least figure of a column that is not 0 there is no telling one from another.
-        self.least = np.array([_least(column) for column in x.T])
+        self.least = np.array([least_above_0(column) for column in x.T])
         self.model = make_pipeline(StandardScaler(), self.learner)
         self.model.fit(self._logs(x[kept]), np.log(y[kept]))
         self.ends = np.log(y.min()) - 1.0, np.log(y.max()) + 1.0
@@ -274,20 +273,26 @@ class _AsCounted:
 
 
 class _Scaled:
-    """A perceptron on standardised counters and KPI."""
+    """A perceptron on standardised counters and KPI; one whose weights diverge tells the mean."""
 
-    def __init__(self, name: str, learner: MLPRegressor) -> None:
-        self.name, self.learner = name, learner
+    def __init__(self, learner: MLPRegressor) -> None:
+        self.learner = learner
 
     def fit(self, x: Floats, y: Floats) -> Self:
         self.offset, self.scale = float(y.mean()), float(y.std()) or 1.0
         batch = min(self.learner.batch_size, len(y))
         self.model = make_pipeline(StandardScaler(), self.learner.set_params(batch_size=batch))
+        self.diverged = False
         with np.errstate(all="ignore"):
-            self.model.fit(x, (y - self.offset) / self.scale)
+            try:
+                self.model.fit(x, (y - self.offset) / self.scale)
+            except ValueError:  # "Solver produced non-finite parameter weights"
+                self.diverged = True
         return self
 
     def predict(self, x: Floats) -> Floats:
+        if self.diverged:
+            return np.full(len(x), self.offset)
         with np.errstate(all="ignore"):
             said = self.model.predict(x) * self.scale + self.offset
         return np.asarray(np.nan_to_num(said, nan=self.offset, posinf=1e12, neginf=-1e12))
@@ -352,7 +357,6 @@ def _best_by_group(
 
 def _network(point: tuple[Any, ...], seed: int) -> Callable[[], _Scaled]:
     layers, nodes, activation, solver, rate, batch = point
-    name = f"{layers} x {nodes} {activation}, {solver} {rate}, batch {batch}"
 
     def make() -> _Scaled:
         network = MLPRegressor(
@@ -361,14 +365,9 @@ def _network(point: tuple[Any, ...], seed: int) -> Callable[[], _Scaled]:
             solver=solver,
             learning_rate_init=rate,
             batch_size=batch,
-            max_iter=60,
+            max_iter=MOST_EPOCHS,
             random_state=seed,
         )
-        return _Scaled(name, network)
+        return _Scaled(network)
 
     return make
-
-
-def _least(column: Floats) -> float:
-    above = column[column > 0.0]
-    return float(above.min()) if above.size else 1.0

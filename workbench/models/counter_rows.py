@@ -122,3 +122,10 @@ def without_idle_features(rows: CounterRows) -> tuple[CounterRows, tuple[Dropped
         else:
             kept.append(column)
     return rows.only(tuple(rows.features[column] for column in kept)), tuple(dropped)
+
+
+def least_above_0(column: Floats) -> float:
+    """The least figure of a column (n,) that is not 0: below it there is no telling one from
+    another; 1 where all are 0."""
+    above = column[column > 0.0]
+    return float(above.min()) if above.size else 1.0

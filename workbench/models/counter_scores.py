@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.models.base import Floats
 from workbench.models.conformal import reach_of
-from workbench.models.counter_contention import TRAFFIC
+from workbench.models.counter_contention import traffic_of
 from workbench.models.counter_models import (
     CacheLine,
     CounterBoosting,
@@ -82,14 +82,15 @@ def makers_for(rows: CounterRows) -> dict[str, Maker]:
     """The models that are compared, by name: a cache model where there are counters for it, and
     SLOMO's extrapolation where the function ran alone, too, and a counter tells its traffic."""
     columns = cache_columns(rows.features)
-    traffic = next((rows.features.index(name) for name in TRAFFIC if name in rows.features), None)
+    traffic = traffic_of(rows.features)
     made: dict[str, Maker] = {
         "ours": OwnCounterModel,
         "MLP (paper C)": lambda seed: CounterNetwork(random_state=seed),
         "boosting (SLOMO)": CounterBoosting,
     }
     if traffic is not None and rows.beside is not None and 0 < (rows.beside == 0).mean() < 1:
-        made["SLOMO, extrapolated"] = lambda seed: ExtrapolatedBoosting(traffic, seed)
+        column = rows.features.index(traffic)
+        made["SLOMO, extrapolated"] = lambda seed: ExtrapolatedBoosting(column, seed)
     if columns:
         made["linear in cache references"] = lambda seed: CacheLine(columns, seed)
     made["linear"] = CounterLine

@@ -109,12 +109,22 @@ def of_own_experiments(by_function: Mapping[str, CounterRows]) -> dict[str, Coun
 def _apart(
     tried: CounterRows, taught: list[CounterRows], seed: int
 ) -> tuple[CounterRows, list[CounterRows]]:
-    """Half of the experiments each, where any is in both."""
+    """Where both have experiments in common, half of the tried ones are kept from the others.
+
+    Raises `DataError` where nothing is left to learn from.
+    """
     known = np.unique(np.concatenate([rows.groups for rows in taught]))
-    every = np.union1d(known, tried.groups)
     if not np.isin(tried.groups, known).any():
         return tried, taught
-    learned = every[folds_of(every, 2, seed) == 0]
+    own = np.unique(tried.groups)
+    kept = own[folds_of(own, 2, seed) == 1]
+    held_back = kept if kept.size else own
+    learned = np.setdiff1d(np.union1d(known, own), held_back)
+    if not np.isin(known, learned).any():
+        raise DataError(
+            "all experiments of the others are those that it is to be tried on",
+            remedy="Give more experiments",
+        )
     return tried.taken(np.flatnonzero(~np.isin(tried.groups, learned))), [
         rows.taken(np.flatnonzero(np.isin(rows.groups, learned))) for rows in taught
     ]

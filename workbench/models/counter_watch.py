@@ -6,15 +6,23 @@ a reason instead of a figure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import stats
 
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.counter_models import OwnCounterModel
-from workbench.models.counter_rows import CounterRows, DroppedFeature, without_idle_features
+from workbench.models.counter_contention import BEYOND, traffic_of
+from workbench.models.counter_rows import (
+    CounterRows,
+    DroppedFeature,
+    least_above_0,
+    without_idle_features,
+)
 from workbench.models.counter_scores import (
     FEWEST_GROUPS,
     CounterScore,
@@ -38,6 +46,11 @@ OUTSIDE = "outside of what was learned"
 RAISE_AFTER, AMONG, CLEAR_AFTER = 2, 3, 5
 """Looks that break the limit, among so many with an answer, before an alarm is raised; looks in a
 row that hold it, before it is cleared. A neighbour that pauses spoils every other look."""
+SURE = 0.8
+"""Probability of a breach from which on a look counts towards an alarm, and below 0.5 towards its
+end. A figure that is 25 % off would alarm of half of all windows that lie near their limit."""
+_SURE_OF_HALF = float(stats.norm.ppf(SURE) / stats.norm.ppf(0.975))
+"""Share of the interval's half width, in logs, by which a figure has to break a limit for that."""
 FORGET_AFTER = 10
 """Looks in a row without an answer, after which an alarm is withdrawn."""
 
@@ -60,6 +73,18 @@ class CounterLook:
     why: str = ""
     apart: float | None = None
 
+    def held(self, holds: Callable[[float], bool], raised: bool = False) -> bool | None:
+        """Whether a limit holds as far as an alarm of it goes; None where nothing is said.
+
+        It is broken where that is `SURE`; while an alarm is `raised`, where the figure breaks it.
+        """
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        if raised or holds(self.value):
+            return holds(self.value)
+        ends = (self.value * (end / self.value) ** _SURE_OF_HALF for end in (self.low, self.high))
+        return any(holds(end) for end in ends)
+
 
 @dataclass(frozen=True)
 class AlarmRates:
@@ -68,7 +93,8 @@ class AlarmRates:
     Attributes
     ----------
     rows, broken : held-out windows, and those whose KPI broke the limit.
-    missed : of the broken, those said to hold. `false` : of the others, those said to break it.
+    missed : of the broken, those not surely said to break it. `false` : of the others, those that
+        are.
     silent : windows without an answer, which count in neither.
     """
 
@@ -99,7 +125,7 @@ class CounterWatch:
         if len(kept.y) > MOST_WATCHED:
             kept = kept.taken(np.sort(seeded_subset(len(kept.y), MOST_WATCHED, seed)))
         self.features, self.rows = kept.features, kept
-        self._least = np.array([_least(column) for column in kept.x.T])
+        self._least = np.array([least_above_0(column) for column in kept.x.T])
         logs = self._logs(kept.x)
         self._centre = logs.mean(axis=0)
         self._spread = np.maximum(logs.std(axis=0), LEAST_SPREAD)
@@ -123,6 +149,9 @@ class CounterWatch:
             reaches[out] = group_reach(shares[~out], kept.groups[~out], seed)
         half = reaches * scales
         band = self.held_out * np.exp(-half), self.held_out * np.exp(half)
+        self._looks = [
+            CounterLook(*figures) for figures in np.array([self.held_out, *band]).T.tolist()
+        ]
         self.score: CounterScore = score_of("ours", kept.y, self.held_out, band)
         self.model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
         self.chosen = self.model.chosen_
@@ -152,6 +181,8 @@ class CounterWatch:
             why = missing.get(gone[0], "it was not read")
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             return CounterLook(why=f"{gone[0]}{more} is missing: {why}")
+        if why := self._idle(counted):
+            return CounterLook(why=why)
         x = np.array([[counted[name] for name in self.features]])
         place = (self._logs(x)[0] - self._centre) / self._spread
         apart = self._apart(place)
@@ -164,11 +195,23 @@ class CounterWatch:
             value, value * float(np.exp(-half)), value * float(np.exp(half)), apart=share
         )
 
+    def _idle(self, counted: Mapping[str, float]) -> str:
+        """Why nothing is said of less traffic than was learned from; empty where there is enough.
+
+        Logs are cut at the least figure, so that distances do not show it.
+        """
+        if (name := traffic_of(self.features)) is None:
+            return ""
+        learned = self.rows.x[:, self.features.index(name)]
+        if counted[name] >= learned.min() * math.exp(-BEYOND):
+            return ""
+        return f"{OUTSIDE}: {name} is {counted[name]:.3g}, learned from {learned.min():.3g} on"
+
     def rates(self, holds: Callable[[float], bool]) -> AlarmRates:
         """Misses and false alarms of single looks at held-out experiments."""
         silent = self._nearest > self.limit
         true = np.array([not holds(float(value)) for value in self.rows.y])
-        said = np.array([not holds(float(value)) for value in self.held_out])
+        said = np.array([not look.held(holds) for look in self._looks])
         return AlarmRates(
             len(true),
             int((true & ~silent).sum()),
@@ -209,12 +252,6 @@ def _teaching(rows: CounterRows) -> tuple[CounterRows, tuple[DroppedFeature, ...
             remedy="Measure the function at more configurations, or in more passes (`repetitions`)",
         )
     return kept, dropped
-
-
-def _least(column: Floats) -> float:
-    """The least figure that is not 0: below it there is no telling one from another."""
-    above = column[column > 0.0]
-    return float(above.min()) if above.size else 1.0
 
 
 @dataclass

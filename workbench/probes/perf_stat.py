@@ -165,10 +165,13 @@ _here: list[PerfHere] = []
 
 
 async def here() -> PerfHere:
-    """What is here, found out once."""
-    if not _here:
-        _here.append(await detect())
-    return _here[0]
+    """What is here, found out once; a perf that said nothing is asked again."""
+    if _here:
+        return _here[0]
+    found = await detect()
+    if SILENT not in found.absent.values():
+        _here.append(found)
+    return found
 
 
 def _paranoid() -> str:
@@ -289,6 +292,10 @@ class PerfReader:
         process, self._process = self._process, None
         if process is None or self._reading is None:
             return
+        if process.returncode is not None:  # its child may hold the pipe open
+            self._lose(
+                self.here.events, f"perf ended while it counted (exit code {process.returncode})"
+            )
         self._ending = True
         assert process.stdin is not None
         process.stdin.close()

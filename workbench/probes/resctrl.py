@@ -2,12 +2,14 @@
 
 A monitoring group counts the function's threads and those that they start (Intel RDT and AMD QoS;
 Documentation/arch/x86/resctrl.rst of the kernel). Which part of the cache they may use stays as it
-was: a monitoring group inherits it, and takes no thread of a group that somebody made otherwise.
+was: a monitoring group inherits it. A thread that is in a group which somebody else made stays
+there, and then nothing is counted: their group would silently lose it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import threading
@@ -112,6 +114,8 @@ class ResctrlReader:
     def _join(self) -> None:
         """A group with every thread of the function. Raises `OSError`."""
         _sweep(self.root)
+        if elsewhere := _group_with(self.root, self._threads()):
+            raise OSError(errno.EBUSY, f"the group {elsewhere} counts it already")
         self._group = self.root / "mon_groups" / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
         self._make(self._group)
         taken: set[str] = set()
@@ -194,6 +198,18 @@ def _number(path: Path) -> float:
     if not text.isdigit():
         raise ValueError(f"it says {text!r}")
     return float(text)
+
+
+def _group_with(root: Path, threads: set[str]) -> str:
+    """The name of a group that somebody made, with one of these threads; empty: there is none."""
+    for tasks in (*root.glob("*/tasks"), *root.glob("mon_groups/*/tasks"),
+                  *root.glob("*/mon_groups/*/tasks")):  # fmt: skip
+        if tasks.parent.name.startswith(PREFIX):
+            continue
+        with suppress(OSError):  # it was removed meanwhile
+            if threads & set(tasks.read_text().split()):
+                return tasks.parent.name
+    return ""
 
 
 def _sweep(root: Path) -> None:

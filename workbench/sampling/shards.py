@@ -9,14 +9,15 @@ from itertools import groupby, pairwise
 
 from workbench.domain import codec
 from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
-from workbench.domain.fleets import Shard
+from workbench.domain.fleets import PlannedPoint, Shard
 from workbench.domain.limits import LARGEST_SEED
 from workbench.domain.parameters import Configuration
 
 SHARDS_PER_HOST = 3
 """As many as a host is to measure: with one, the slowest host would be waited for."""
 LEARN_ACROSS = ("pooled", "gp-variance")
-"""Samplers that learn of one configuration from another; in a fleet, only within a shard."""
+"""Samplers that learn of one configuration from another: over several hosts they are asked in one
+place for all (`planned_in_one_place`)."""
 ANCHOR_LOADS, ANCHOR_REPETITIONS = 2, 4
 """The ends of the range: one shows how fast a host answers, the other what it carries."""
 
@@ -71,6 +72,39 @@ def anchor(campaign: Campaign, *, host: str, run: str, lab: str, seed: int) -> S
         model=campaign.sampling.model,
     )
     return _shard(replace(narrow, sampling=sampling), f"{run}/anchor/{host}", lab, seed)
+
+
+def planned_in_one_place(campaign: Campaign, hosts: int) -> bool:
+    """Whether its sampler is asked for all hosts together, and not by each for its shard.
+
+    Repetitions are not: each is to have a deployment of its own, which a sampler counts by itself.
+    """
+    sampling = campaign.sampling
+    return (
+        hosts > 1
+        and sampling.method in LEARN_ACROSS
+        and sampling.repetitions == 1
+        and sampling.max_samples > ANCHOR_LOADS
+    )
+
+
+def beginning(campaign: Campaign) -> Campaign:
+    """What hosts measure by themselves before anything is planned: both ends of every range."""
+    sampling = replace(
+        campaign.sampling, method="uniform", max_samples=2, repetitions=1, options={}
+    )
+    return replace(campaign, sampling=sampling)
+
+
+def whole(campaign: Campaign, shard: Shard, *, run: str, lab: str, seed: int) -> Shard:
+    """The configurations of a shard of `beginning` by the campaign's own sampler, on one host."""
+    return _shard(replace(campaign, targets=shard.campaign.targets, budget_s=None), run, lab, seed)
+
+
+def going_on(shard: Shard, points: Sequence[PlannedPoint]) -> Shard:
+    """A shard's next points, under a key of their own."""
+    plain = codec.dumps([shard.key, [codec.to_plain(point) for point in points]])
+    return replace(shard, key=hashlib.blake2b(plain, digest_size=8).hexdigest())
 
 
 def _workload(configuration: Configuration) -> str:

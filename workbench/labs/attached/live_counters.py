@@ -16,6 +16,8 @@ from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
 
 RENEWED_S = 300.0
 """How long the sums of threads are kept: they know each thread that ever ran."""
+RETRIED_S = 10.0
+"""How long they are kept where something cannot be read that was read at first."""
 SLACK_S, LONGEST_S = 0.25, 1.5
 """What a look may be short of its window, and longer: who was stopped for long begins anew."""
 
@@ -32,6 +34,7 @@ class LiveCounters:
     def __post_init__(self) -> None:
         self._read = _Readings(self.found)
         self._following: _Readings | None = None
+        self._never: frozenset[str] | None = None
 
     def read(self) -> Mapping[str, float]:
         """Counters per second, levels as they are; empty until two readings span a window.
@@ -39,7 +42,10 @@ class LiveCounters:
         Raises `OSError` where the function has ended.
         """
         rates = self._read.look(self.over_s, self.missing)
-        if self._following is None and self._read.age_s > RENEWED_S:
+        if self._never is None:
+            self._never = self._read.absent
+        lost = not self._never.issuperset(self._read.absent)
+        if self._following is None and self._read.age_s > (RETRIED_S if lost else RENEWED_S):
             self._following = _Readings(self.found)
         # Until the new sums span a window, the old ones answer.
         if self._following is not None:
@@ -73,6 +79,11 @@ class _Readings:
         self._read: deque[tuple[float, Seen]] = deque()
 
     @property
+    def absent(self) -> frozenset[str]:
+        """What could not be read at some time, which these sums do not have any more."""
+        return frozenset((*self._evidence.absent, *self._host.absent))
+
+    @property
     def age_s(self) -> float:
         return time.monotonic() - self._began_s
 
@@ -92,7 +103,7 @@ class _Readings:
         return _rates(before, seen, now_s - before_s, missing)
 
     def _now(self, missing: dict[str, str]) -> Seen:
-        """All cumulative figures by (counter, ``), levels marked by their own name."""
+        """All cumulative figures by counter and, to know levels, the observable's own name."""
         seen: Seen = {}
         for of_host, read in ((False, self._evidence.read()), (True, self._host.read())):
             for (name, detail), value in read.items():

@@ -27,7 +27,8 @@ def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatc
 
     def whole(watch: FunctionWatch) -> FunctionWatch:
         looks = {look.at: look for look in (*before.get(watch.watched, ()), *watch.looks)}
-        return replace(watch, looks=tuple(looks[at] for at in sorted(looks) if at >= least))
+        known = (looks[at] for at in sorted(looks) if least <= at <= news.now + LATE_S)
+        return replace(watch, looks=tuple(known))  # later ones are of a clock that was set back
 
     return FunctionWatches(news.now, tuple(whole(watch) for watch in news.watches))
 
@@ -35,8 +36,9 @@ def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatc
 def missing_since(known: FunctionWatches | None) -> float:
     """After which looks are not known yet. Watches report at different instants, so that some of
     those that are known come again."""
-    looks = [w.looks[-1].at for w in known.watches if w.looks] if known is not None else []
-    return min(looks, default=0.0)
+    living = [w for w in known.watches if w.looks and not w.ended] if known is not None else []
+    looks = [w.looks[-1].at for w in living]
+    return min(looks, default=0.0 if known is None or not known.watches else known.now - LATE_S)
 
 
 def heading(width: int) -> Row:

@@ -1,0 +1,238 @@
+"""Points that are planned in one place for all hosts, where a sampler learns across them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driving import Workbench
+from test_dispatch_shares import FakeClient, first_shard
+from test_fleet_whole_way import LONGEST_S, standing
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
+from workbench.domain.fleets import LabHost, PlannedPoint, ShardFolded, ShardOrder
+from workbench.domain.parameters import Configuration
+from workbench.engine.core import Engine
+from workbench.fleet.central_planning import CentralPlanning, FleetRound
+from workbench.fleet.dispatch import Dispatch, OpenShard
+from workbench.fleet.dispatched import Gathered
+from workbench.fleet.folding import read_piece
+from workbench.fleet.host_engine import HostEngine
+from workbench.fleet.ledger import Ledger
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, beginning, going_on, split, whole
+from workbench.store.session_file import open_session
+
+CAMPAIGN = """
+kind: campaign
+targets:
+  - vnf: tinyproxy
+    resource_parameters:
+      - {vnf: tinyproxy, name: vcpu, values: [20%, 30%, 40%, 60%]}
+workload_parameters:
+  - {name: filesize, values: [10 kB]}
+primary_workload_parameter: {name: rate, range: [50/s, 2000/s], scale: log}
+load: {kind: open, arrivals: constant, connections: 32}
+kpi: p95
+sampling: {method: pooled, max_samples: 8}
+windows: {warmup: 1 s, window: 2 s}
+lab: sim
+"""
+MOST = 8
+FEW, MOST_OF_FEW = CAMPAIGN.replace("20%, 30%, 40%, 60%", "25%, 50%").replace("8}", "5}"), 5
+"""For the hosts in this process: one configuration each."""
+HOSTS = (LabHost("one", "simulated"), LabHost("other", "simulated", speed=0.6))
+RUN: dict[str, Any] = {"run": "s", "lab": "sim", "seed": 1}
+CONFIGURATION = Configuration({"tinyproxy.vcpu": 0.2}, {"filesize_bytes": 10_000.0})
+
+
+class Lab:
+    """Two hosts in this process, and what they were given, round by round."""
+
+    def __init__(self, engine: Engine, campaign: Campaign) -> None:
+        self.campaign, self.engine = campaign, engine
+        self.hosts = {host.name: HostEngine(engine, host) for host in HOSTS}
+        shards = split(beginning(campaign), len(HOSTS), size=1, **RUN)
+        self.orders = tuple(ShardOrder("s", shard, ()) for shard in shards)
+        self.whole = {s.key: ShardOrder("s", whole(campaign, s, **RUN), ()) for s in shards}
+        self.own = {
+            host.name: ShardOrder("s", anchor(campaign, host=host.name, **RUN), ())
+            for host in HOSTS
+        }
+        self.rounds: list[Sequence[ShardOrder]] = []
+        self.said: list[str] = []
+        self.lost_in = 0
+        """The number of the round in which the other host is lost; 0: in none."""
+
+    async def measure(self, asked: FleetRound) -> Dispatch:
+        ledger = Ledger(self.engine.workspace.state / "kept", {})
+        nobody: Any = None
+        dispatch = Dispatch(nobody, asked.orders, asked.own, ledger, self.said.append)
+        if asked.before is not None:
+            dispatch.carry_on(asked.before)
+        if asked.bound:
+            self.rounds.append(asked.orders)
+        given = [*asked.own.items()]
+        for number, order in enumerate(asked.orders):
+            given.append((asked.bound.get(order.shard.key, HOSTS[number % 2].name), order))
+        for host, order in given:
+            if host == "other" and self.lost_in and len(self.rounds) >= self.lost_in:
+                if order.points:
+                    gone = OpenShard(order, failures={host: "is gone"})
+                    dispatch.set_aside[order.shard.key] = gone
+                    continue
+                host = "one"
+            result = await self.hosts[host].measure(order)
+            assert not result.failure, result.failure
+            dispatch.gathered[order.shard.key] = Gathered(order, result, Path(result.place))
+        return dispatch
+
+    async def planned(self) -> Dispatch:
+        plan = CentralPlanning(self.campaign, 1, self.orders, self.whole, self.said.append)
+        return await plan.run(self.own, self.measure)
+
+
+def of_one_host(lab: Lab, dispatch: Dispatch) -> None:
+    """Every configuration whole, on one host; every figure counted once."""
+    assert dispatch.gathered.keys() == {
+        order.shard.key for order in (*lab.orders, *lab.own.values())
+    }
+    counts: Counter[str] = Counter()
+    for order in lab.orders:
+        gathered = dispatch.gathered[order.shard.key]
+        piece = read_piece(gathered)
+        own = Counter(sample.point.configuration.key for sample in piece.samples)
+        assert own.keys() == set(order.shard.configurations)
+        assert gathered.result.samples == len(piece.samples)
+        assert gathered.result.lab_s == pytest.approx(piece.finished.measured_s, rel=0.2)
+        assert not counts.keys() & own.keys()
+        counts += own
+    assert len(counts) == 2
+    assert 3 <= min(counts.values()) <= max(counts.values()) <= MOST_OF_FEW
+
+
+async def planned_for_both(lab: Lab) -> None:
+    dispatch = await lab.planned()
+
+    of_one_host(lab, dispatch)
+    assert {dispatch.gathered[o.shard.key].result.host for o in lab.orders} == {"one", "other"}
+    assert all(1 <= len(order.points) <= 2 for orders in lab.rounds for order in orders)
+    assert len(lab.rounds[0]) == len(HOSTS)  # both have something to do at the same time
+    assert any("planned for all hosts" in line for line in lab.said)
+
+    # A command that goes on plans the same, and nothing is measured again.
+    taken = [len(orders) for orders in lab.rounds]
+    lab.rounds.clear()
+    again = await lab.planned()
+    assert [len(orders) for orders in lab.rounds] == taken
+    assert all(again.gathered[order.shard.key].result.taken == 0 for order in lab.orders)
+
+
+async def planned_with_a_loss(lab: Lab) -> None:
+    lab.lost_in = 2
+    dispatch = await lab.planned()
+
+    of_one_host(lab, dispatch)
+    assert {dispatch.gathered[o.shard.key].result.host for o in lab.orders} == {"one"}
+    assert any("1 shard of lost hosts" in line for line in lab.said)
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(planned_for_both, marks=pytest.mark.long), planned_with_a_loss]
+)
+def test_points_are_planned_for_all_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
+    monkeypatch.setattr("workbench.fleet.central_planning.EACH", 2)
+    (tmp_path / "c.yaml").write_text(FEW)
+    campaign = load_campaign(str(tmp_path / "c.yaml"), workspace=Workspace(tmp_path)).campaign
+
+    async def there() -> None:
+        engine = Engine(Workspace(tmp_path))
+        await engine.start()
+        try:
+            await way(Lab(engine, campaign))
+        finally:
+            await engine.close()
+
+    asyncio.run(there())
+
+
+class WithoutAlpha(FakeClient):
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        del found["workers"]["tls://alpha"]
+        return found
+
+
+@pytest.mark.parametrize(
+    ("client", "why"), [(WithoutAlpha(""), "is gone"), (FakeClient(""), "held by ann")]
+)
+def test_what_is_bound_to_a_host_goes_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: FakeClient, why: str
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    shard = first_shard(tmp_path)
+    orders = []
+    for wl in (100.0, 200.0):
+        points = (PlannedPoint(CONFIGURATION, wl),)
+        own = going_on(shard, points)
+        orders.append(ShardOrder("r", own, (), "sim", points=points, goes_on=shard.key))
+    assert len({order.shard.key for order in orders}) == 2
+    assert len({order.session for order in orders}) == 1
+    asked: Any = client
+    dispatch = Dispatch(asked, orders, {}, Ledger(tmp_path / "kept", {}), lambda _: None)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("alpha", "beta")}
+    dispatch.bind({orders[0].shard.key: "alpha", orders[1].shard.key: "beta"})
+    dispatch.held = lambda: {"alpha": why}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert client.measured == ["tls://beta"]
+    assert dispatch.set_aside[orders[0].shard.key].failures == {"alpha": why}
+    # It failed there, and no other host is asked.
+    assert dispatch.set_aside[orders[1].shard.key].failures == {"beta": "is broken"}
+
+
+@pytest.mark.long
+def test_two_hosts_measure_what_is_planned_for_both(workbench: Workbench) -> None:
+    """Two worker processes, of which one is killed in the second round."""
+    hosts = "{alpha: {kind: simulated}, beta: {kind: simulated, speed: 0.8}}"
+    (workbench.root / "hosts.yaml").write_text(f"kind: hosts\nhosts: {hosts}\n")
+    (workbench.root / "planned.yaml").write_text(CAMPAIGN)
+    words = "run ./planned.yaml --fleet hosts.yaml --session s --seed 7 --pace 40".split()
+    running = workbench.start(*words)
+    assert running.stderr is not None
+    said = []
+    for line in running.stderr:
+        said.append(line)
+        if "round 2:" in line:
+            break
+    (beta,) = (host for host in standing(workbench)["hosts"] if host["name"] == "beta")
+    os.kill(beta["pid"], signal.SIGKILL)
+    _, err = running.communicate(timeout=LONGEST_S)
+    err = "".join(said) + err
+    assert running.returncode == 0, err
+    assert "learns across configurations: points are planned here for all hosts" in err
+    assert "beta is gone" in err
+    assert "of lost hosts" not in err
+
+    rows = workbench.samples("s")
+    points = Counter((row["tinyproxy.vcpu"], row["wl"]) for row in rows)
+    assert set(points.values()) == {1}
+    counts = Counter(row["tinyproxy.vcpu"] for row in rows)
+    assert len(counts) == 4
+    assert max(counts.values()) <= MOST
+    stored = open_session(workbench.root / "sessions/s.duckdb", read_only=True)
+    folded = [e.fact for e in stored.everything()[0] if isinstance(e.fact, ShardFolded)]
+    stored.shut()
+    assert {fact.host for fact in folded} == {"alpha", "beta"}
+    assert sum(len(fact.configurations) for fact in folded) == 4
+    assert len({c for fact in folded for c in fact.configurations}) == 4
+    assert not standing(workbench)["hosts"]

@@ -1,0 +1,75 @@
+"""When a host counts as gone that did not hang up: within the 30 s that a fleet is to take."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_dispatch_shares import HOSTS, FakeClient, FakeFuture, first_shard
+
+from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.fleet import hearing
+from workbench.fleet.dispatch import TICK_S, Dispatch
+from workbench.fleet.hearing import VANISHED_S, Hearing
+from workbench.fleet.keeper import AWAY_S
+from workbench.fleet.ledger import Ledger
+from workbench.fleet.named_scheduler import LOOKING_S
+
+NOTICED_S = 30.0
+"""What a vanished host is to be noticed in."""
+SLOW_LOOK_S = 4.0
+"""What a look at the scheduler may take on a busy host, and it still is."""
+
+
+@pytest.mark.parametrize("clock_off_s", [-3600.0, 0.0, 3600.0])
+def test_a_host_is_silent_by_the_clock_of_whoever_listens(clock_off_s: float) -> None:
+    now = [100.0]
+    listener = Hearing(lambda: now[0])
+    for _ in range(100):
+        assert not listener.is_silent("tls://a", now[0] + clock_off_s)
+        now[0] += 1.0
+    last = now[0] - 1.0 + clock_off_s
+    now[0] += VANISHED_S - 2.0
+    assert not listener.is_silent("tls://a", last)
+    now[0] += 2.0
+    assert listener.is_silent("tls://a", last)
+    assert not listener.is_silent("tls://a", last + VANISHED_S)  # it is back
+    listener.keep(("tls://b",))
+    assert not listener.is_silent("tls://a", last + VANISHED_S)  # nobody knows it any more
+
+
+def test_what_notices_a_vanished_host_adds_up_to_less_than_30_s() -> None:
+    by_campaign = TICK_S + VANISHED_S + TICK_S + 2 * SLOW_LOOK_S
+    by_keeper = LOOKING_S + VANISHED_S + LOOKING_S + AWAY_S + AWAY_S / 3
+    assert by_campaign < NOTICED_S
+    assert by_keeper < NOTICED_S
+
+
+class OneVanishes(FakeClient):
+    """One host hangs in what it measures; nobody hangs up."""
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        found["workers"]["tls://alpha"]["last_seen"] = 1.0
+        return found
+
+    def submit(self, work: Any, argument: Any, *, workers: list[str], **more: Any) -> FakeFuture:
+        if work.__name__ == "measure_shard" and workers == ["tls://alpha"]:
+            return FakeFuture()
+        return super().submit(work, argument, workers=workers, **more)
+
+
+def test_a_campaign_notices_and_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "VANISHED_S", 0.3)
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.1)
+    said: list[str] = []
+    orders = [ShardOrder("r", first_shard(tmp_path), (), "sim")]
+    client: Any = OneVanishes("")
+    dispatch = Dispatch(client, orders, {}, Ledger(tmp_path / "kept", {}), said.append)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in HOSTS}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    (gone,) = [line for line in said if line.startswith("alpha is gone")]
+    assert "waits 0.1 s for it" in gone
