@@ -7,9 +7,10 @@ import math
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import driving
 import examples
@@ -23,6 +24,9 @@ from hypothesis.internal.conjecture import providers
 from rewriting import rewrite_a_share
 from spreading import ByRoom, put_whole_ways_first
 from tally import MakeTally, Tally
+
+if TYPE_CHECKING:
+    from workbench.paths import Workspace
 
 # Linear algebra in one thread, here and in all that the tests start: with as many workers as cores
 # the others spin for longer than they compute.
@@ -128,6 +132,16 @@ def tally(pytestconfig: pytest.Config, full_length: bool) -> MakeTally:
 def workbench(tmp_path: Path) -> Iterator[Workbench]:
     with a_workbench(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    """One for an engine in this process: its socket has a short path."""
+    from workbench.paths import Workspace
+
+    with tempfile.TemporaryDirectory(prefix="wb-") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        yield Workspace(tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
@@ -43,15 +44,42 @@ def partial(path: Path, kind: str = "") -> Path:
     return path.with_name(f".{path.name}{kind and '.'}{kind}.{os.getpid()}.partial")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all; what was there before stays until it is. Raises
-    `OSError`, such as of a full disk."""
-    unfinished = partial(path)
+@contextmanager
+def whole(path: Path, kind: str = "") -> Iterator[Path]:
+    """Where the block writes a file that takes the place of `path` when it ends well: whole or not
+    at all, and what was there before stays until then. Raises `OSError`, such as of a full disk.
+    """
+    unfinished = partial(path, kind)
     try:
-        unfinished.write_text(text, encoding="utf-8")
+        yield unfinished
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole, as open as the umask allows. Raises `OSError`."""
+    with whole(path) as unfinished:
+        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_own(path: Path, content: bytes, kind: str = "", *, synced: bool = False) -> None:
+    """Write a file as a whole that is its owner's alone; `synced`, it is on disk when this
+    returns. Raises `OSError`."""
+    with whole(path, kind) as unfinished, open(unfinished, "wb", opener=opener) as stream:
+        stream.write(content)
+        stream.flush()
+        if synced:
+            os.fsync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was made, renamed or removed in `folder` survive a power cut. Raises `OSError`."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def sweep(folder: Path, of: str = "") -> tuple[Path, ...]:

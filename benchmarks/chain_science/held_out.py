@@ -229,7 +229,7 @@ class Adviser:
         self, question: Question, performance: Performance, candidates: Sequence[Deployment]
     ) -> Answer:
         return recommend(
-            question, performance, candidates, self._profiled, VcpuHours(), runners_up=0
+            question, performance, [candidates], self._profiled, VcpuHours(), runners_up=0
         )
 
     def _after_the_lab(
@@ -324,7 +324,6 @@ class Adviser:
                 samples,
                 plan.target.name,
                 plan.primary,
-                given.kpi_max,
                 risks=risks,
             )
         )

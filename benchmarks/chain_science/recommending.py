@@ -157,7 +157,7 @@ class Adviser:
         self, question: Question, performance: Performance, candidates: Sequence[Deployment]
     ) -> Answer:
         return recommend(
-            question, performance, candidates, self.profiled, VcpuHours(), runners_up=0
+            question, performance, [candidates], self.profiled, VcpuHours(), runners_up=0
         )
 
     def proven(

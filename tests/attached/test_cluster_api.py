@@ -18,7 +18,7 @@ from workbench.labs.cluster.cluster_api import ClusterApi
 from workbench.labs.cluster.cpu_amounts import CpuGiven, amount_of, cores_of
 from workbench.labs.cluster.found_pod import FoundPod, find_pod
 from workbench.labs.cluster.kubelet import KubeletLook, KubeletLooks
-from workbench.labs.cluster.pod_journal import PodJournal, kept
+from workbench.labs.cluster.pod_journal import PodJournal
 from workbench.labs.cluster.resizing import answer_of, wanted
 from workbench.paths import Workspace, attached_folder
 
@@ -127,7 +127,7 @@ def test_a_torn_or_foreign_journal_says_nothing(tmp_path: Path) -> None:
     attached_folder().mkdir(parents=True)
     (attached_folder() / "1-a.pods").write_bytes(b"\xff\x00")
     (attached_folder() / "2-b.pods").write_text('{"owner": "vm/boot/1/1"}\n{"pod": 7}\n{torn')
-    (journal,) = kept()
+    (journal,) = PodJournal.kept()
     assert journal.before == {}
 
 

@@ -145,7 +145,7 @@ async def test_one_that_was_started_again_is_not_set_back(burner: LibvirtHost) -
     assert "its global_quota was -1" in said
     await journal.change((await find_domain(attached)).quota, "30000")
     burner.end()
-    (read,) = command_journal.kept()
+    (read,) = command_journal.CommandJournal.kept()
     (setting,) = read.before
     assert isinstance(setting, DomainQuota)
     with pytest.raises(SettingGone):

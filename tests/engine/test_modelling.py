@@ -31,7 +31,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import ScoreModels
 from workbench.domain.samples import Estimate
 from workbench.engine.learning import modelling, scoring
-from workbench.engine.learning.modelling import model_of, score
+from workbench.engine.learning.modelling import model_of, model_version, score
 from workbench.engine.learning.refitting import StoredModel, fit_to_all, load
 from workbench.engine.learning.scoring import table_for
 from workbench.engine.sessions.library import Library
@@ -86,7 +86,7 @@ async def test_stored_and_fitted_again_it_says_the_same(
     direct = said(made)
     await library.close()
     other = Library(workspace)
-    found = await model_of(other, pool, SESSION, TARGET, version=1)
+    found = await model_version(other, SESSION, TARGET, None, 1)
     await other.close()
     assert found.model == made.model
     assert load(found).warning == ""
@@ -168,11 +168,11 @@ async def test_samples_that_came_since_make_a_new_version(
     second = await model_of(library, pool, SESSION, TARGET)
     assert (second.model.version, len(second.model.sample_ids)) == (2, 9)
     assert first.model.method in {s.method for s in await scores_of_last(library)}
-    old = await model_of(library, pool, SESSION, TARGET, version=1)
+    old = await model_version(library, SESSION, TARGET, None, 1)
     assert old.model == first.model
     assert load(old).warning == ""
     with pytest.raises(UsageError, match=r"no version 7.*Stored are: 1, 2"):
-        await model_of(library, pool, SESSION, TARGET, version=7)
+        await model_version(library, SESSION, TARGET, None, 7)
     throughput = await model_of(library, pool, SESSION, TARGET, "throughput")
     assert (throughput.model.version, throughput.model.kpi) == (1, "throughput_rps")
     assert throughput.model.kpi_max == 800.0, "of another KPI every figure counts"
@@ -230,7 +230,7 @@ async def test_a_stored_catalogue_keeps_its_functions_and_their_standard_errors(
     assert made.unstored == ""
     await library.close()
     library = Library(catalogued)
-    stored = await model_of(library, pool, SESSION, TARGET, version=1)
+    stored = await model_version(library, SESSION, TARGET, None, 1)
     await library.close()
     formulas = stored.model.formulas
     assert formulas == made.model.formulas

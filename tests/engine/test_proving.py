@@ -123,7 +123,7 @@ async def test_what_is_recommended_is_measured_and_its_verdict_stored(
     library: Library, pool: InlinePool
 ) -> None:
     lab = LawfulLab()
-    told = await recommend(library, pool, lab, asked(verify=True, budget_s=60.0), by="ann")
+    told = await recommend(library, pool, lab, asked(verify=True, budget_s=60.0, by="ann"))
     found = told.recommendation
     verified = found.verified
     assert verified is not None
@@ -192,7 +192,7 @@ async def test_a_cheaper_allocation_that_the_lab_confirms_comes_after_what_was_r
     library: Library, pool: InlinePool
 ) -> None:
     lab = LawfulLab(slower=0.6)
-    told = await recommend(library, pool, lab, asked(verify=True), by="ann")
+    told = await recommend(library, pool, lab, asked(verify=True, by="ann"))
     found = told.recommendation
     assert (found.id, found.after) == ("r2", "r1")
     assert found.chosen is not None

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +50,6 @@ async def long_session(workspace: Workspace, events: int, letters: int) -> None:
     for number in range(events):
         await file.append(Noted("info", f"{number} " + "x" * letters), at=EPOCH + number)
     await file.close()
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    runtime = tempfile.mkdtemp(prefix="wb-")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    yield Workspace(tmp_path)
-    shutil.rmtree(runtime)
 
 
 @pytest_asyncio.fixture

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-
-import pytest
 
 from workbench.domain.lines import hello_line, line
 from workbench.domain.messages import PROTOCOL_VERSION, EngineStatus, GetStatus, Hello
@@ -29,14 +23,6 @@ REQUESTS = (
     {"type": "Subscribe", "session": "nothing"},
     {"type": "CompareSessions", "first": "x", "second": "y"},
 )
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    runtime = tempfile.mkdtemp(prefix="wb-")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    yield Workspace(tmp_path)
-    shutil.rmtree(runtime)
 
 
 def mutated(said: bytes, dice: random.Random) -> bytes:

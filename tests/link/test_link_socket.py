@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import shutil
 import stat
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,14 +32,6 @@ from workbench.engine.server import Server
 from workbench.link.socket import SocketClient
 from workbench.locks import FileLock, own
 from workbench.paths import Workspace, measuring_lock
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    runtime = tempfile.mkdtemp(prefix="wb-")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    yield Workspace(tmp_path)
-    shutil.rmtree(runtime)
 
 
 @pytest_asyncio.fixture

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from driving import COMMAND
+from plugged_in import run
 
 from workbench.domain import kpis
 
@@ -59,18 +57,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (home / "spread.yaml").write_text(CAMPAIGN)
     return home
-
-
-def run(home: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [COMMAND, "--workspace", str(home / "ws"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(home)},
-        cwd=home,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
 
 
 def test_a_kpi_of_a_plug_in_goes_the_whole_way(home: Path) -> None:

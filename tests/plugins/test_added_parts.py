@@ -7,12 +7,10 @@ what it is unable to do, and named when it refuses; `tests/netns` and `tests/doc
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from driving import COMMAND
+from plugged_in import run
 
 PARTS = '''
 import json
@@ -96,18 +94,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     (home / "pair.yaml").write_text(CAMPAIGN)
     return home
-
-
-def run(home: Path, *arguments: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [COMMAND, "--workspace", str(home / "ws"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(home)},
-        cwd=home,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == expect, done.stderr + done.stdout
-    return done.stdout if expect == 0 else done.stdout + done.stderr
 
 
 def predicted(home: Path, rule: str) -> float:

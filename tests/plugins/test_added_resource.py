@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from driving import COMMAND
+from plugged_in import run
 
 from workbench.domain import resources
 
@@ -68,18 +66,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "cache.yaml").write_text(CAMPAIGN)
     (home / "prices.yaml").write_text(PRICES)
     return home
-
-
-def run(home: Path, *arguments: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [COMMAND, "--workspace", str(home / "ws"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(home)},
-        cwd=home,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == expect, done.stderr + done.stdout
-    return done.stdout if expect == 0 else done.stdout + done.stderr
 
 
 def test_a_resource_of_a_plug_in_goes_the_whole_way(home: Path) -> None:

@@ -135,10 +135,9 @@ def estimated(made: Callable[[Node, str], Forecaster] = forecaster) -> Recommend
     answer = recommend(
         question,
         performance,
-        allowed(resources, cost),
+        [allowed(resources, cost), replicated(resources, BALANCERS, cost)],
         known,
         cost,
-        fallback=replicated(resources, BALANCERS, cost),
     )
     return answer.recommendation("r1", "case", "study", model_version=0, at=0.0, profiling_s=600.0)
 

@@ -38,7 +38,7 @@ def answered(
     question = asked(slas, known, tuple(by_kpi), **options)  # type: ignore[arg-type]
     performance = ProfilePerformance(by_kpi, question.workload, usage)  # type: ignore[arg-type]
     cost = VcpuHours()
-    return recommend(question, performance, allowed(resources, cost), known, cost)
+    return recommend(question, performance, [allowed(resources, cost)], known, cost)
 
 
 def test_the_cheapest_allocation_that_holds_is_chosen_and_dearer_ones_are_listed() -> None:

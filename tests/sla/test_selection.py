@@ -111,7 +111,7 @@ def test_at_most_one_recommendation_in_twenty_misses_although_it_was_selected(
             log_limit = rng.uniform(one.truth.min() - 0.1, one.truth.max()) + math.log(wl)
             question = asked([Sla("p95_ms", math.exp(log_limit), "<=", wl)], known, one.kpis)
             chosen = recommend(
-                question, one, one.deployments, known, VcpuHours(), runners_up=0
+                question, one, [one.deployments], known, VcpuHours(), runners_up=0
             ).chosen
             holds = one.truth + math.log(wl) <= log_limit
             margin = (log_limit - math.log(wl) - one.estimate) / one.sd

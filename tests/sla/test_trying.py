@@ -86,7 +86,7 @@ def question(limit: float) -> Question:
 def answer(asked_for: Question, performance: object, every: Sequence[Deployment] = EVERY) -> Answer:
     points = [(Configuration(one.allocation, {}), wl) for one in EVERY for wl in (1.0, 100.0)]
     known = Profiled.of(points, "rate")
-    return recommend(asked_for, performance, every, known, VcpuHours(), runners_up=0)  # type: ignore[arg-type]
+    return recommend(asked_for, performance, [every], known, VcpuHours(), runners_up=0)  # type: ignore[arg-type]
 
 
 def means(performance: PerformanceUpdatedByTrials, *deployments: Deployment) -> Floats:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -94,14 +92,6 @@ class Inside:
 
 
 Opened = Callable[..., Awaitable[Inside]]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    runtime = tempfile.mkdtemp(prefix="wb-")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    yield Workspace(tmp_path)
-    shutil.rmtree(runtime)
 
 
 @pytest_asyncio.fixture

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -47,14 +44,6 @@ from workbench.link.fd_passing import open_link
 from workbench.link.local import LocalClient
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    runtime = tempfile.mkdtemp(prefix="wb-")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    yield Workspace(tmp_path)
-    shutil.rmtree(runtime)
 
 
 @pytest_asyncio.fixture

@@ -17,12 +17,12 @@ def test_a_file_is_replaced_whole_or_stays(tmp_path: Path, monkeypatch: pytest.M
     values = tmp_path / "values.yaml"
     write_whole(values, "replicas: 1\n")
 
-    def full(self: Path, text: str, encoding: str) -> int:
-        with self.open("w", encoding=encoding) as file:
-            file.write(text[:4])
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:4])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
         write_whole(values, "replicas: 2\n")
     assert values.read_text() == "replicas: 1\n"

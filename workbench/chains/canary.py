@@ -27,7 +27,7 @@ from workbench.domain.retraining import (
     StepVerdict,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.models.forecast import Forecast, Forecaster
+from workbench.models.forecast import Forecaster
 from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import stated
 
@@ -224,7 +224,7 @@ class Canary:
         value, wl = sample.kpis.get(kpi), sample.point.wl
         before: Estimate | None = None
         if self._in_force is not None:
-            before = _estimate(self._in_force.forecast([(self.plan.configuration, wl)]))
+            before = self._in_force.forecast([(self.plan.configuration, wl)]).estimate()
         self._steps.append(
             CanaryStep(ask.number, sample.id, wl, verdict, ask.forecast, note, value, before)
         )
@@ -320,7 +320,7 @@ class Canary:
             return None, ""
         kpi = self._forecaster.kpi
         said = self._forecaster.forecast([(self.plan.configuration, wl)])
-        expected = _estimate(said)
+        expected = said.estimate()
         for guard in self.plan.guards:
             if guard.kpi != kpi:
                 continue
@@ -340,12 +340,6 @@ class Canary:
 def _key(wl: float) -> float:
     """Loads as sample ids name them."""
     return float(f"{wl:.6g}")
-
-
-def _estimate(said: Forecast) -> Estimate:
-    """The first of the points, in the KPI's unit."""
-    mean, low, high = (math.exp(float(bound[0])) for bound in (said.mean, said.low, said.high))
-    return Estimate(mean, low, high)
 
 
 def _load(wl: float, primary: PrimaryWorkload) -> str:

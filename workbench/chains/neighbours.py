@@ -170,7 +170,7 @@ class ChainOnSharedCores:
         """
         told = self.outlook(configuration, wl)
         said = told.beside.chain
-        return SharedCores(estimate_of(said), told.costs, bool(said.extrapolates[0]))
+        return SharedCores(said.estimate(), told.costs, bool(said.extrapolates[0]))
 
     def outlook(self, configuration: Configuration, wl: float) -> OutlookBeside:
         """The same with what the functions contribute there. Raises as `at`."""
@@ -202,8 +202,8 @@ class ChainOnSharedCores:
                 len(self._cores[name]),
                 at.share,
                 (at.below.competitor, at.above.competitor),
-                estimate_of(alone.functions[name]),
-                estimate_of(beside.functions[name]),
+                alone.functions[name].estimate(),
+                beside.functions[name].estimate(),
             )
             for name, at in found.items()
         )
@@ -358,10 +358,3 @@ def by_load(at: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
 
 def _listed(counts: set[int]) -> str:
     return " and ".join(str(count) for count in sorted(counts))
-
-
-def estimate_of(forecast: Forecast) -> Estimate:
-    """A forecast of one point, in the KPI's unit."""
-    return Estimate(
-        *(float(np.exp(ends[0])) for ends in (forecast.mean, forecast.low, forecast.high))
-    )

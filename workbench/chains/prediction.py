@@ -26,7 +26,7 @@ from workbench.domain.parameters import (
     ParameterValue,
     PrimaryWorkload,
 )
-from workbench.domain.samples import Estimate, is_unbounded
+from workbench.domain.samples import is_unbounded
 from workbench.domain.topology import Vnf
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast, Forecaster, Points
@@ -80,7 +80,7 @@ def predict(
     curve = along.chain
     if model is not None:
         curve = model.forecast([(configuration, load) for load in loads])
-    value = _estimate(curve, here)
+    value = curve.estimate(here)
     unknown = isinstance(model, MeasuredFirst) and model.unmeasured and len(chain.vnfs) > 1
     return ChainPrediction(
         chain=name,
@@ -147,12 +147,6 @@ def figures_of(
     return mean, low, high
 
 
-def _estimate(forecast: Forecast, place: int = 0) -> Estimate:
-    logs = (forecast.mean[place], forecast.low[place], forecast.high[place])
-    mean, low, high = (float(np.exp(log)) for log in logs)
-    return Estimate(mean, low, high)
-
-
 def _functions(
     chain: ChainForecaster, along: Outlook, configuration: Configuration, here: int
 ) -> Iterator[FunctionFigure]:
@@ -169,7 +163,7 @@ def _functions(
             vnf.name,
             part.target,
             wl,
-            _estimate(forecast, here),
+            forecast.estimate(here),
             float(along.effects[vnf.name][here]),
             outside,
         )
@@ -257,7 +251,7 @@ def _next_step(
         parameter.key,
         before,
         after,
-        _estimate(value),
+        value.estimate(),
         limiting_at(chain, then, np.array([wl]))[0],
         bool(value.extrapolates[0]),
     ), ""

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from workbench.chains.alignment import FixedInputs, Measured, without
 from workbench.chains.bounded_forecaster import BoundedForecaster
-from workbench.domain.errors import DataError, WorkbenchError
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.models.base import Floats
-from workbench.models.crossvalidation import ModelFactory, Row, best_of
+from workbench.models.crossvalidation import ModelFactory, Row, best_marked, tried
 from workbench.models.forecast import Forecaster, ProfileForecaster
 from workbench.models.scales import log_kpi
 from workbench.models.scores import Scores, score
@@ -96,20 +97,14 @@ def rank_by_trend(
     rows = []
     begun = terms.clock()
     for method, factory in factories.items():
-        scores, trouble = None, ""
         if terms.clock() - begun > terms.budget_s:
             rows.append(Row(target, forecaster.kpi, method, None, LATE))
             continue
-        try:
-            scores = _judged(factory, train, test, terms.scatter, terms.seed)
-        except WorkbenchError as error:
-            trouble = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises, the others are judged
-            trouble = f"{type(error).__name__}: {error}"
-        rows.append(Row(target, forecaster.kpi, method, scores, trouble))
-    best = best_of(rows)
-    marked = [Row(r.target, r.kpi, r.method, r.scores, r.trouble, r.method == best) for r in rows]
-    return sorted(marked, key=lambda r: (not r.best, r.scores.log_error if r.scores else np.inf))
+        judge = partial(_judged, factory, train, test, terms.scatter, terms.seed)
+        rows.append(Row(target, forecaster.kpi, method, *tried(judge)))
+    return sorted(
+        best_marked(rows), key=lambda r: (not r.best, r.scores.log_error if r.scores else np.inf)
+    )
 
 
 def trained(

@@ -44,6 +44,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.projection import SessionView
 from workbench.link.local import LocalClient
+from workbench.link.paging import events_between
 
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
@@ -156,15 +157,8 @@ async def _last_seq(client: Client, command: RunCampaign | ResumeSession) -> int
 async def _changes(client: Client, session: str) -> AsyncIterator[Event | Tick]:
     """Every event of the session from its first, each once and in order, and ticks."""
     async with client.follow(session) as feed:
-        seq = 0
-        while seq < feed.view.seq:
-            page = await client.ask(ListEvents(session, after=seq))
-            if not page.events:
-                break
-            for event in page.events:
-                if event.seq <= feed.view.seq:
-                    yield event
-                seq = event.seq
+        async for event in events_between(client, session, 0, feed.view.seq):
+            yield event
         async for change in feed.changes:
             if not isinstance(change, Event) or change.seq > feed.view.seq:
                 yield change

@@ -64,14 +64,10 @@ async def samples_alone(client: Client, session: str, function: str) -> list[Sam
 
 async def samples_listed(client: Client, session: str, target: str) -> list[Sample]:
     """A session's samples of a target, without their evidence."""
-    from workbench.domain.messages import ListSamples
+    from workbench.link.paging import all_samples
 
-    samples: list[Sample] = []
-    offset = 0
-    while page := (await client.ask(ListSamples(session, offset))).samples:
-        samples += [one for one in page if one.point.target == target]
-        offset += len(page)
-    return samples
+    taken = (await all_samples(client, session)).samples
+    return [one for one in taken if one.point.target == target]
 
 
 async def counted_of(

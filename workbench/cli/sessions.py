@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -276,27 +275,15 @@ def samples(
         put("\n".join(lines_of(session_tables.samples(taken))))
 
 
-async def _all_samples(name: str) -> list[Sample]:
-    from workbench.cli.context import any_client
+async def _all_samples(name: str) -> tuple[Sample, ...]:
+    from workbench.cli.context import any_client, say
+    from workbench.link.paging import all_samples
 
     async with any_client() as client:
-        return [sample async for sample in _pages(client, name)]
-
-
-async def _pages(client: Any, name: str) -> AsyncIterator[Sample]:
-    from workbench.cli.context import say
-    from workbench.domain.messages import ListSamples
-
-    offset = 0
-    while True:
-        page = await client.ask(ListSamples(name, offset=offset))
-        for warning in page.warnings if offset == 0 else ():
-            say(f"warning: {warning}")
-        for sample in page.samples:
-            yield sample
-        offset += len(page.samples)
-        if not page.samples or offset >= page.total:
-            return
+        taken = await all_samples(client, name)
+    for warning in taken.warnings:
+        say(f"warning: {warning}")
+    return taken.samples
 
 
 def export(

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from workbench.descriptors.fields import NAME_RULE, is_name
-from workbench.descriptors.library import DescriptorLibrary, library_for
+from workbench.descriptors.library import DescriptorLibrary, library_with
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.mapping import (
@@ -116,19 +116,7 @@ def load_mapping(name_or_path: str, *, workspace: Workspace) -> MappingText:
 
     Raises `DescriptorError` with all its mistakes, `UsageError` where there is none of that name.
     """
-    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        path = Path(name_or_path)
-        library = library_for(workspace, beside=path)
-    else:
-        library = library_for(workspace)
-        found = library.path("mapping", name_or_path)
-        if found is None:
-            raise UsageError(
-                f"no mapping is called {name_or_path!r}; "
-                f"{did_you_mean(name_or_path, library.names('mapping'))}",
-                remedy="Choose one of them, or give the path of a YAML file",
-            )
-        path = found
+    library, path = library_with("mapping", "mapping", name_or_path, workspace)
     text = library.read(path, MappingText)
     if text is None or library.mistakes:
         raise DescriptorError(library.mistakes)

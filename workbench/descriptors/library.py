@@ -22,7 +22,7 @@ from workbench.descriptors.reading import (
 from workbench.descriptors.units import shown
 from workbench.descriptors.vnf import VnfText
 from workbench.domain.campaign import Metric, MetricsServer
-from workbench.domain.errors import DescriptorError, Mistake
+from workbench.domain.errors import DescriptorError, Mistake, UsageError
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import VnfTemplate
 
@@ -187,3 +187,25 @@ def library_for(workspace: paths.Workspace, beside: Path | None = None) -> Descr
     """The descriptors that a file, and a workspace, can name."""
     own = (neighbourhood(beside),) if beside else ()
     return DescriptorLibrary(*own, workspace.templates, paths.shipped("templates"))
+
+
+def library_with(
+    kind: Kind, called: str, name_or_path: str, workspace: paths.Workspace
+) -> tuple[DescriptorLibrary, Path]:
+    """A file of that name in the workspace, else among the shipped ones, or of that path; and the
+    descriptors that it can name.
+
+    Raises `UsageError` where there is no such `called`; it names those that there are.
+    """
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        path = Path(name_or_path)
+        return library_for(workspace, beside=path), path
+    library = library_for(workspace)
+    found = library.path(kind, name_or_path)
+    if found is None:
+        raise UsageError(
+            f"no {called} is called {name_or_path!r}; "
+            f"{did_you_mean(name_or_path, library.names(kind))}",
+            remedy="Choose one of them, or give the path of a YAML file",
+        )
+    return library, found

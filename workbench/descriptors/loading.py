@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.campaign import CampaignText
-from workbench.descriptors.library import DescriptorLibrary, library_for
+from workbench.descriptors.library import DescriptorLibrary, library_for, library_with
 from workbench.descriptors.lookups import Chain
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
@@ -74,19 +74,8 @@ def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
 
         path = existing(name_or_path.removeprefix(PREFIX), workspace)
         library = library_for(workspace)
-    elif "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
-        path = Path(name_or_path)
-        library = library_for(workspace, beside=path)
     else:
-        library = library_for(workspace)
-        found = library.path("campaign", name_or_path)
-        if found is None:
-            raise UsageError(
-                f"no campaign is called {name_or_path!r}; "
-                f"{did_you_mean(name_or_path, library.names('campaign'))}",
-                remedy="Choose one of them, or give the path of a YAML file",
-            )
-        path = found
+        library, path = library_with("campaign", "campaign", name_or_path, workspace)
     text = library.read(path, CampaignText)
     if text is None or library.mistakes:
         raise DescriptorError(library.mistakes)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from workbench.descriptors.fields import Summary, TargetName
-from workbench.descriptors.library import library_for
+from workbench.descriptors.library import library_with
 from workbench.descriptors.reading import (
     Described,
     Descriptor,
     DescriptorReading,
     Located,
-    did_you_mean,
     with_fields,
 )
 from workbench.descriptors.units import shown
 from workbench.domain import resources
-from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.errors import DescriptorError
 from workbench.domain.recommendations import PriceTable
 from workbench.paths import Workspace
 
@@ -89,19 +87,7 @@ def load_prices(name_or_path: str, *, workspace: Workspace) -> PriceTable:
     UsageError
         If there is no price table of that name; it names those that there are.
     """
-    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
-        path = Path(name_or_path)
-        library = library_for(workspace, beside=path)
-    else:
-        library = library_for(workspace)
-        found = library.path("prices", name_or_path)
-        if found is None:
-            raise UsageError(
-                f"no price table is called {name_or_path!r}; "
-                f"{did_you_mean(name_or_path, library.names('prices'))}",
-                remedy="Choose one of them, or give the path of a YAML file",
-            )
-        path = found
+    library, path = library_with("prices", "price table", name_or_path, workspace)
     text = library.read(path, PricesText)
     if text is None:
         raise DescriptorError(library.mistakes)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -192,13 +190,4 @@ def _confine(before: str, after: str, who: Hello) -> None:
 def _write(path: Path, text: str) -> None:
     """Whole or not at all, and only for this user's eyes."""
     files.make_folder(path.parent)
-    partial = files.partial(path)
-    try:
-        with open(partial, "w", encoding="utf-8", opener=files.opener) as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()
+    files.write_own(path, text.encode(), synced=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from workbench import files
 from workbench.domain.projection import SessionView
@@ -14,6 +14,8 @@ from workbench.domain.samples import Measurement, Sample
 
 CsvRows = Callable[[Iterable[Iterable[object]]], None]
 """Writes rows, one after the other."""
+PAGE: Final = 100
+"""Samples that are in memory with their windows at once."""
 
 
 class ExportSource(Protocol):
@@ -42,6 +44,14 @@ class ExportSource(Protocol):
         ...
 
 
+async def measurement_pages(source: ExportSource) -> AsyncIterator[tuple[Measurement, ...]]:
+    """All that was measured, in the order it was taken; a page is in memory at once."""
+    offset = 0
+    while page := await source.measurements(offset, PAGE):
+        yield page
+        offset += len(page)
+
+
 class Export(Protocol):
     """Registered under `workbench.exports`. Raises `WorkbenchError`s; replaces its own output."""
 
@@ -55,15 +65,10 @@ def csv_table(path: Path, columns: Sequence[str]) -> Iterator[CsvRows]:
     Makes its folder. Raises `OSError`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = files.partial(path)
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(columns)
-            yield table.writerows
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with files.whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        yield table.writerows
 
 
 def file_in(destination: Path, name: str, suffix: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Final
 from workbench.domain.observations import OBSERVABLES
 from workbench.domain.samples import Measurement
 from workbench.domain.tables import CAUTION
-from workbench.exports.base import ExportSource, csv_table, file_in
+from workbench.exports.base import ExportSource, csv_table, file_in, measurement_pages
 
 COLUMNS: Final = (
     CAUTION, "sample", "target", "configuration", "wl", "window", "component", "name", "detail",
@@ -20,8 +20,6 @@ COLUMNS: Final = (
 is which core, kind or process. Where the host had no such figure `value` is empty, and `missing`
 says why.
 """
-PAGE: Final = 100
-"""Samples that are in memory at once."""
 
 
 async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path, ...]:
@@ -36,11 +34,9 @@ async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path
     site = view.campaign.site_metrics if view.campaign is not None else ()
     units |= {metric.name.rpartition(":")[2]: metric.unit for metric in site}
     with csv_table(path, COLUMNS) as write:
-        offset = 0
-        while page := await source.measurements(offset, PAGE):
+        async for page in measurement_pages(source):
             rows = (row for measurement in page for row in _rows(measurement, view.caution, units))
             await asyncio.to_thread(write, rows)
-            offset += len(page)
     return (path,)
 
 

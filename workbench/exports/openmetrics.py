@@ -14,10 +14,8 @@ from workbench.domain.container_metrics import CONTAINER_METRICS, LABELS, Place,
 from workbench.domain.observations import OBSERVABLES, Observation
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample, Usage
-from workbench.exports.base import ExportSource, file_in
+from workbench.exports.base import ExportSource, file_in, measurement_pages
 
-PAGE: Final = 100
-"""Samples that are in memory at once."""
 TICK_S: Final = 0.001
 """A Prometheus tells times to the millisecond."""
 NOT_CONTAINERS: Final = ("host", "workbench")
@@ -54,10 +52,8 @@ async def export_openmetrics(source: ExportSource, destination: Path) -> tuple[P
     """
     path = await asyncio.to_thread(file_in, destination, source.name, ".openmetrics")
     history = SessionHistory(await source.view())
-    offset = 0
-    while page := await source.measurements(offset, PAGE):
+    async for page in measurement_pages(source):
         await asyncio.to_thread(history.extend, page)
-        offset += len(page)
     history.conclude()
     await asyncio.to_thread(_write, path, history)
     return (path,)
@@ -65,13 +61,8 @@ async def export_openmetrics(source: ExportSource, destination: Path) -> tuple[P
 
 def _write(path: Path, history: SessionHistory) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = files.partial(path)
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(history.lines())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with files.whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(history.lines())
 
 
 class SessionHistory:

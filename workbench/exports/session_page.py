@@ -69,12 +69,7 @@ def write_page(path: Path, view: SessionView, chains: tuple[ChainAnswers, ...] |
     """Write the page, whole or not at all; makes its folder. Raises `OSError`."""
     text = session_page(view, chains)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = files.partial(path)
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    files.write_whole(path, text)
 
 
 def session_page(view: SessionView, chains: tuple[ChainAnswers, ...] | None) -> str:

@@ -11,7 +11,7 @@ from workbench import plugins
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement
 from workbench.domain.tables import CAUTION
-from workbench.exports.base import ExportSource, csv_table, file_in
+from workbench.exports.base import ExportSource, csv_table, file_in, measurement_pages
 
 if TYPE_CHECKING:  # their imports take time, and most exports are of something else
     from workbench.diagnosis.base import Rule
@@ -27,8 +27,6 @@ COLUMNS: Final = (
 strongest first; a sample without a verdict has a row without one. `not_judged` are the counters
 that were missing, `failed` the rules that raised.
 """
-PAGE: Final = 100
-"""Samples that are in memory with their windows at once."""
 
 
 async def export_verdicts(source: ExportSource, destination: Path) -> tuple[Path, ...]:
@@ -42,9 +40,7 @@ async def export_verdicts(source: ExportSource, destination: Path) -> tuple[Path
     path = await asyncio.to_thread(file_in, destination, source.name, ".verdicts.csv")
     view = await source.view()
     readings: dict[str, list[Reading]] = {}
-    offset = 0
-    while page := await source.measurements(offset, PAGE):
-        offset += len(page)
+    async for page in measurement_pages(source):
         for reading in await asyncio.to_thread(_readings, page):
             own = readings.setdefault(reading.sample.point.target, [])
             if len(own) < MOST_SAMPLES:

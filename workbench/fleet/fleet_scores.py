@@ -9,17 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
 from workbench.domain.fleets import Fleet
-from workbench.domain.messages import ListSamples
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
-from workbench.domain.samples import Sample
 from workbench.engine.learning.scoring import (
     PATIENCE_S,
     SHORT,
@@ -39,6 +36,7 @@ from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStandin
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
+from workbench.link.paging import all_samples
 from workbench.paths import Workspace
 
 if TYPE_CHECKING:
@@ -67,6 +65,8 @@ async def scored_by_fleet(
     DataError, UsageError
         As the engine says them.
     """
+    from workbench.models.crossvalidation import best_marked
+
     standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
     if standing is None:
         raise FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
@@ -89,7 +89,7 @@ async def scored_by_fleet(
     held, _ = await asyncio.to_thread(Leases(FleetFolder.of(workspace, fleet.name).leases).held)
     hosts, rows = await _answered(standing, jobs, held.keys(), tell)
     for table in {id(table): table for table, _, _ in jobs}.values():
-        scores += scores_of(_best_marked([r for r in rows if r.target == table.target]), len(table))
+        scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
     note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
     return ModelsScored(tuple(scores), notes=(note,))
 
@@ -99,12 +99,7 @@ async def _material(asked: ScoreModels, connect: Connect) -> Material:
     try:
         async with client.follow(asked.session) as feed:
             view = feed.view
-        samples: list[Sample] = []
-        while True:
-            page = await client.ask(ListSamples(asked.session, len(samples)))
-            samples += page.samples
-            if not page.samples or len(samples) >= page.total:
-                break
+        samples = (await all_samples(client, asked.session)).samples
     finally:
         await client.close()
     if view.campaign is None:
@@ -194,10 +189,3 @@ def scored_alone(table: Table, method: str, by: By) -> Row:
 
     with parallel_config(backend="sequential"):
         return row_of(table, method, by, None)
-
-
-def _best_marked(rows: Sequence[Row]) -> list[Row]:
-    from workbench.models.crossvalidation import best_of
-
-    best = best_of(rows)
-    return [replace(row, best=row.method == best) for row in rows]

@@ -108,10 +108,7 @@ class FleetFolder:
     def write(self, standing: FleetStanding) -> None:
         """Replace it whole."""
         files.make_folder(self.root)
-        partial = files.partial(self._file)
-        with open(partial, "wb", opener=files.opener) as file:
-            file.write(codec.dumps(codec.to_plain(standing)))
-        partial.replace(self._file)
+        files.write_own(self._file, codec.dumps(codec.to_plain(standing)))
 
     def read(self) -> FleetStanding | None:
         """The fleet that is up; None where none is, or its keeper died."""

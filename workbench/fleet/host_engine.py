@@ -15,7 +15,6 @@ from workbench.domain.events import Event, RunFinished, SampleTaken
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.domain.messages import (
     ExportSession,
-    ListEvents,
     ListSessions,
     ResumeSession,
     RunCampaign,
@@ -27,6 +26,7 @@ from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
 from workbench.engine.runs.sample_decisions import request_point
 from workbench.link.local import LocalClient
+from workbench.link.paging import events_between
 from workbench.store.bundle import MANIFEST, digest_of
 from workbench.store.catalogue import session_path
 
@@ -170,13 +170,9 @@ class HostEngine:
             return False
 
         async with self._client.follow(session) as feed:
-            while seq < feed.view.seq:
-                page = await self._client.ask(ListEvents(session, after=seq))
-                if not page.events:
-                    break
-                for event in page.events:
-                    if count(event):
-                        return taken
+            async for event in events_between(self._client, session, after, feed.view.seq):
+                if count(event):
+                    return taken
             async for change in feed.changes:
                 if isinstance(change, Event) and count(change):
                     return taken

@@ -181,10 +181,7 @@ class Leases:
             return None
 
     def _write(self, path: Path, what: object) -> None:
-        partial = files.partial(path)
-        with open(partial, "wb", opener=files.opener) as file:
-            file.write(codec.dumps(codec.to_plain(what)))
-        partial.replace(path)
+        files.write_own(path, codec.dumps(codec.to_plain(what)))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
-from workbench.domain.samples import Estimate, Finding, Reason, Remark, Usage, Window
+from workbench.domain.samples import Estimate, Finding, Remark, Window
 from workbench.measuring.delays import state_delays
 from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.histograms import build
@@ -29,13 +29,12 @@ from workbench.measuring.records import Drive, Floats, PacketCounts
 from workbench.measuring.remarks import THROTTLED_LABEL
 from workbench.measuring.steadiness import THROUGHPUT_TREND, trend
 from workbench.measuring.stretches import MIN_BATCHES
-from workbench.measuring.usage import NOT_FUNCTIONS, SINK, SOURCE, Meter, pooled
+from workbench.measuring.usage import SINK, SOURCE, Meter, UsagePool
 from workbench.measuring.validity import (
-    ALLOCATION_LIMIT,
-    CONNTRACK_LIMIT,
-    HOST_LIMIT,
-    THREAD_LIMIT,
     UNSENT_LIMIT,
+    busy_finding,
+    conntrack_finding,
+    host_finding,
     without_competitor,
 )
 from workbench.measuring.warmup import MIN_COMPLETIONS, MIN_WARMUP_S, warmup_s, window_s
@@ -125,7 +124,7 @@ class PacketStretch:
 
 
 @dataclass(frozen=True)
-class PacketPool:
+class PacketPool(UsagePool):
     """The windows of one visit taken together: all steady, or the last if none is."""
 
     stretches: Sequence[PacketStretch]
@@ -146,18 +145,6 @@ class PacketPool:
     @cached_property
     def duration_s(self) -> float:
         return float(self.seconds.sum())
-
-    @cached_property
-    def usage(self) -> dict[str, Usage]:
-        return pooled([(s.meter.usage(s.start_s, s.end_s), s.duration_s) for s in self.stretches])
-
-    @cached_property
-    def functions(self) -> dict[str, Usage]:
-        return {name: used for name, used in self.usage.items() if name not in NOT_FUNCTIONS}
-
-    @cached_property
-    def throttled_share(self) -> float:
-        return max((used.throttled_share for used in self.functions.values()), default=0.0)
 
     @cached_property
     def loss(self) -> float:
@@ -242,7 +229,7 @@ def examine(pool: PacketPool) -> tuple[Finding, ...]:
 
 
 def source_saturated(pool: PacketPool) -> Finding | None:
-    busy = _busy(pool, SOURCE, "source_saturated")
+    busy = busy_finding(pool, SOURCE, "source_saturated")
     planned, sent = pool.total("planned"), pool.total("sent")
     if busy is not None or not planned or sent >= (1 - UNSENT_LIMIT) * planned:
         return busy
@@ -264,33 +251,11 @@ def sink_saturated(pool: PacketPool) -> Finding | None:
             f"the sink's socket was full for {pool.dropped_by_sink:.2%} of the packets "
             "(RcvbufErrors of its /proc/net/snmp)",
         )
-    return _busy(pool, SINK, "sink_saturated")
+    return busy_finding(pool, SINK, "sink_saturated")
 
 
 def host_saturated(pool: PacketPool) -> Finding | None:
-    host = without_competitor(pool.usage)
-    if host.cpu_share <= HOST_LIMIT:
-        return None
-    return Finding(
-        "host_saturated",
-        host.cpu_share,
-        HOST_LIMIT,
-        f"the host was busy with {host.cpu_cores:.2f} cores, {host.cpu_share:.0%} of what it has",
-    )
-
-
-def conntrack_full(pool: PacketPool) -> Finding | None:
-    used, limit = max(
-        (c.conntrack_used, c.conntrack_limit) for s in pool.stretches for c in s.drive.counters
-    )
-    if not limit or used <= CONNTRACK_LIMIT * limit:
-        return None
-    return Finding(
-        "conntrack_full",
-        used / limit,
-        CONNTRACK_LIMIT,
-        f"the connection tracking table held {used} of {limit} entries",
-    )
+    return host_finding(without_competitor(pool.usage))
 
 
 def too_few(pool: PacketPool) -> Finding | None:
@@ -323,33 +288,10 @@ CHECKS: tuple[Callable[[PacketPool], Finding | None], ...] = (
     source_saturated,
     sink_saturated,
     host_saturated,
-    conntrack_full,
+    conntrack_finding,
     too_few,
     unsteady,
 )
-
-
-def _busy(pool: PacketPool, name: str, reason: Reason) -> Finding | None:
-    """A thread over 80 % of a core, or the allocation over 90 %."""
-    for stretch in pool.stretches:
-        busiest = stretch.meter.busiest_thread(name, stretch.start_s, stretch.end_s)
-        if busiest is not None and busiest[1] > THREAD_LIMIT:
-            thread, cores = busiest
-            return Finding(
-                reason,
-                cores,
-                THREAD_LIMIT,
-                f"thread {thread} of the {name} ran {cores:.0%} of time",
-            )
-    used = pool.usage.get(name)
-    if used is None or used.cpu_share <= ALLOCATION_LIMIT:
-        return None
-    return Finding(
-        reason,
-        used.cpu_share,
-        ALLOCATION_LIMIT,
-        f"the {name} used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
-    )
 
 
 # ---------------------------------------------------------------------- remarks

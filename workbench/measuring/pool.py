@@ -9,16 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from workbench.domain.parameters import LoadModel, OperatingPoint
-from workbench.domain.samples import Usage
 from workbench.measuring.censoring import Distribution
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.records import Floats
 from workbench.measuring.stretches import Stretch, overloaded
-from workbench.measuring.usage import NOT_FUNCTIONS, pooled
+from workbench.measuring.usage import UsagePool
 
 
 @dataclass(frozen=True)
-class WindowPool:
+class WindowPool(UsagePool):
     """Windows of one visit to an operating point; all steady, or the last if none is."""
 
     point: OperatingPoint
@@ -114,18 +113,6 @@ class WindowPool:
             return False
         rate = self.planned / self.duration_s
         return overloaded(*self.backlog_rps, rate, self.duration_s, self.stretches[0].watched_s)
-
-    @cached_property
-    def usage(self) -> dict[str, Usage]:
-        return pooled([(s.meter.usage(s.start_s, s.end_s), s.duration_s) for s in self.stretches])
-
-    @cached_property
-    def functions(self) -> dict[str, Usage]:
-        return {name: used for name, used in self.usage.items() if name not in NOT_FUNCTIONS}
-
-    @cached_property
-    def throttled_share(self) -> float:
-        return max((used.throttled_share for used in self.functions.values()), default=0.0)
 
     @cached_property
     def straddle_share(self) -> float:

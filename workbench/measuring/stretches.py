@@ -183,16 +183,15 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan, cycle_s: float = 0.0) -
     growing, draining = overloaded(backlog, *over), overloaded(-backlog, *over)
     origin = records.planned_s if drive.kpi_definition == "planned" else records.start_s
     part_edges = np.linspace(start, end, PARTS * k + 1)
-    by_part = _batch(records.planned_s[held], part_edges)
     counts, responses, response_histogram = _latencies(
-        drive, origin, held, by_part, k, failed, timed_out
+        drive, origin, held, part_edges, failed, timed_out
     )
     answers = _batch(records.end_s[records.succeeded & in_window], part_edges)
     parts = Parts(counts, np.bincount(answers, minlength=PARTS * k).astype(float))
     service_histogram = response_histogram
     if not np.array_equal(origin[held], records.start_s[held]):
         sent = records.start_s
-        *_, service_histogram = _latencies(drive, sent, held, by_part, k, failed, timed_out)
+        *_, service_histogram = _latencies(drive, sent, held, part_edges, failed, timed_out)
     return Stretch(
         drive=drive,
         meter=meter,
@@ -288,13 +287,16 @@ def _latencies(
     drive: Drive,
     origin: Floats,
     held: Booleans,
-    part: Integers,
-    k: int,
+    edges: Floats,
     failed: Booleans,
     timed_out: Booleans,
 ) -> tuple[Floats, tuple[Distribution, ...], LatencyHistogram]:
-    """Latencies by part and by batch, counted from `origin`; errors are no answers, have none."""
+    """Latencies by part and by batch, counted from `origin`; errors are no answers, have none.
+
+    `edges` are of the parts, in s.
+    """
     records: RequestRecords = drive.records
+    part, k = _batch(records.planned_s[held], edges), edges.size // PARTS
     until = np.where(records.finished, records.end_s, drive.stop_s)
     latency = (until - origin)[held]
     usable = np.isfinite(latency) & ~failed[held]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -162,6 +164,43 @@ def pooled(parts: Sequence[tuple[Mapping[str, Usage], float]]) -> dict[str, Usag
         )
         for name, last in parts[-1][0].items()
     }
+
+
+class Metered(Protocol):
+    """A stretch of a drive, and the counters that were read in it."""
+
+    @property
+    def drive(self) -> Drive: ...
+
+    @property
+    def meter(self) -> Meter: ...
+
+    @property
+    def start_s(self) -> float: ...
+
+    @property
+    def end_s(self) -> float: ...
+
+    @property
+    def duration_s(self) -> float: ...
+
+
+class UsagePool:
+    """What was used in the stretches of one visit."""
+
+    stretches: Sequence[Metered]
+
+    @cached_property
+    def usage(self) -> dict[str, Usage]:
+        return pooled([(s.meter.usage(s.start_s, s.end_s), s.duration_s) for s in self.stretches])
+
+    @cached_property
+    def functions(self) -> dict[str, Usage]:
+        return {name: used for name, used in self.usage.items() if name not in NOT_FUNCTIONS}
+
+    @cached_property
+    def throttled_share(self) -> float:
+        return max((used.throttled_share for used in self.functions.values()), default=0.0)
 
 
 def _thread_columns(rows: Sequence[ComponentCounters]) -> Floats:

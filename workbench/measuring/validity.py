@@ -29,7 +29,7 @@ from workbench.measuring.cycles import cycle_of
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.pool import WindowPool
 from workbench.measuring.stretches import BATCH_PERIODS, MIN_BATCHES
-from workbench.measuring.usage import HOST, SINK, SOURCE
+from workbench.measuring.usage import HOST, SINK, SOURCE, UsagePool
 from workbench.measuring.warmup import completions_needed
 
 LITTLE_LOW, LITTLE_HIGH = 0.95, 1.05
@@ -141,7 +141,11 @@ def host_saturated(case: ValidityInputs) -> Finding | None:
     awake = [s for s in case.pool.stretches if s.stall is None]
     windows = (without_competitor(s.meter.usage(s.start_s, s.end_s)) for s in awake)
     host = max(windows, key=lambda used: used.cpu_share, default=None)
-    if host is None or host.cpu_share <= HOST_LIMIT:
+    return host_finding(host) if host is not None else None
+
+
+def host_finding(host: Usage) -> Finding | None:
+    if host.cpu_share <= HOST_LIMIT:
         return None
     return Finding(
         "host_saturated",
@@ -182,10 +186,14 @@ def bypass_limited(case: ValidityInputs) -> Finding | None:
 
 
 def conntrack_full(case: ValidityInputs) -> Finding | None:
+    return conntrack_finding(case.pool)
+
+
+def conntrack_finding(pool: UsagePool) -> Finding | None:
     """The host's table of connections filled up: what it drops looks like the function's loss."""
     seen = [
         (c.conntrack_used / c.conntrack_limit, c.at_s - drive.begin_s, c)
-        for drive in (s.drive for s in case.pool.stretches)
+        for drive in (s.drive for s in pool.stretches)
         for c in drive.counters
         if c.conntrack_limit
     ]
@@ -290,11 +298,21 @@ def _source_busy(case: ValidityInputs) -> Finding | None:
 
 
 def _busy(case: ValidityInputs, name: str, reason: Reason) -> Finding | None:
-    """A thread over 80 % of a core, or its allocation over 90 % or mostly used up to the end."""
-    used = case.pool.usage.get(name)
-    if used is None:
-        return None
-    for stretch in case.pool.stretches:
+    """As `busy_finding`, or its quota mostly used up to the end."""
+    found, used = busy_finding(case.pool, name, reason), case.pool.usage.get(name)
+    if found is not None or used is None or used.throttled_share <= THROTTLED_LIMIT:
+        return found
+    return Finding(
+        reason,
+        used.throttled_share,
+        THROTTLED_LIMIT,
+        f"the {name} used up its quota in {used.throttled_share:.0%} of the periods",
+    )
+
+
+def busy_finding(pool: UsagePool, name: str, reason: Reason) -> Finding | None:
+    """A thread of source or sink over 80 % of a core, or its allocation over 90 %."""
+    for stretch in pool.stretches:
         busiest = stretch.meter.busiest_thread(name, stretch.start_s, stretch.end_s)
         if busiest is not None and busiest[1] > THREAD_LIMIT:
             thread, cores = busiest
@@ -304,18 +322,12 @@ def _busy(case: ValidityInputs, name: str, reason: Reason) -> Finding | None:
                 THREAD_LIMIT,
                 f"thread {thread} of the {name} ran {cores:.0%} of time",
             )
-    if used.cpu_share > ALLOCATION_LIMIT:
-        return Finding(
-            reason,
-            used.cpu_share,
-            ALLOCATION_LIMIT,
-            f"the {name} used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
-        )
-    if used.throttled_share > THROTTLED_LIMIT:
-        return Finding(
-            reason,
-            used.throttled_share,
-            THROTTLED_LIMIT,
-            f"the {name} used up its quota in {used.throttled_share:.0%} of the periods",
-        )
-    return None
+    used = pool.usage.get(name)
+    if used is None or used.cpu_share <= ALLOCATION_LIMIT:
+        return None
+    return Finding(
+        reason,
+        used.cpu_share,
+        ALLOCATION_LIMIT,
+        f"the {name} used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
+    )

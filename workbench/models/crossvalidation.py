@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -145,18 +146,24 @@ def compare_models(
     """
     rows = []
     for method, factory in factories.items():
-        scores, trouble = None, ""
-        try:
-            scores = cross_validate(factory, table, folds, by, seed, timer)
-        except WorkbenchError as error:
-            trouble = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises, the others are judged
-            trouble = f"{type(error).__name__}: {error}"
-        rows.append(Row(table.target, table.kpi, method, scores, trouble))
+        judge = partial(cross_validate, factory, table, folds, by, seed, timer)
+        rows.append(Row(table.target, table.kpi, method, *tried(judge)))
+    return best_marked(rows)
+
+
+def tried(judge: Callable[[], Scores]) -> tuple[Scores | None, str]:
+    """Scores of a method, or None and its trouble."""
+    try:
+        return judge(), ""
+    except WorkbenchError as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises, the others are judged
+        return None, f"{type(error).__name__}: {error}"
+
+
+def best_marked(rows: Sequence[Row]) -> list[Row]:
     best = best_of(rows)
-    return [
-        Row(r.target, r.kpi, r.method, r.scores, r.trouble, best=r.method == best) for r in rows
-    ]
+    return [replace(row, best=row.method == best) for row in rows]
 
 
 def best_of(rows: Sequence[Row]) -> str | None:

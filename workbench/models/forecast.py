@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from workbench.domain import kpis
 from workbench.domain.parameters import Configuration
+from workbench.domain.samples import Estimate
 from workbench.models.base import Floats, ProfileModel
 from workbench.models.interpolation import LogInterpolation
 from workbench.models.scales import NORMAL_95
@@ -47,6 +48,11 @@ class Forecast:
     def sd(self) -> tuple[Floats, Floats]:
         """Standard deviations of the log below and above the mean, each of shape (m,)."""
         return (self.mean - self.low) / NORMAL_95, (self.high - self.mean) / NORMAL_95
+
+    def estimate(self, place: int = 0) -> Estimate:
+        """At one of the points: the KPI with its 95 % interval, in the KPI's unit."""
+        logs = (self.mean[place], self.low[place], self.high[place])
+        return Estimate(*(float(np.exp(log)) for log in logs))
 
     def probability_below(self, limit: float) -> Floats:
         """P(log KPI <= `limit`) of shape (m,); normal on either side, 0.5 where nothing is known.

@@ -31,8 +31,9 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import Event, Tick
-from workbench.domain.messages import PROTOCOL_VERSION, Hello, ListEvents, Subscribe, Viewed
+from workbench.domain.messages import PROTOCOL_VERSION, Hello, Subscribe, Viewed
 from workbench.domain.projection import SessionView
+from workbench.link.paging import events_between
 from workbench.link.socket import SocketClient
 from workbench.log import logger
 from workbench.own_names import BY_ADDRESS, Handler, OwnNames
@@ -55,8 +56,6 @@ WHOLE_S = 120.0
 IDLE_S = 15.0
 """A connection without a request is closed; a stream without an event says that it is there."""
 END_S = 4.0
-PAGE = 500
-"""Events of the past that a stream asks for at once."""
 MOST_BEHIND = 1000
 """Events that wait for a stream's reader, however little at a time it takes; beyond, it ends."""
 PIECE = 1 << 16
@@ -404,14 +403,8 @@ async def _send_past(
     response: web.StreamResponse, client: SocketClient, view: SessionView, after: int
 ) -> None:
     """What happened between the event that was read last and the view."""
-    while after < view.seq:
-        page = await client.ask(ListEvents(view.session, after, PAGE))
-        for event in page.events:
-            if event.seq <= view.seq:  # later ones are in the feed
-                await _send(response, _event(event))
-        if not page.events:
-            return
-        after = page.events[-1].seq
+    async for event in events_between(client, view.session, after, view.seq):
+        await _send(response, _event(event))
 
 
 async def _give(request: web.Request, response: web.StreamResponse) -> None:

@@ -102,12 +102,9 @@ class Tokens:
             raise self._unreadable(str(error)) from None
 
     def _write(self, tokens: tuple[Token, ...]) -> None:
-        half = files.partial(self._path)
         try:
             files.make_folder(self._path.parent)
-            with open(half, "wb", opener=files.opener) as file:
-                file.write(msgspec.json.format(msgspec.json.encode(tokens)))
-            half.replace(self._path)
+            files.write_own(self._path, msgspec.json.format(msgspec.json.encode(tokens)))
         except OSError as error:
             raise WorkbenchError(
                 f"cannot be written: {error.strerror or error}", where=str(self._path)

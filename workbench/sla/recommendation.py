@@ -11,9 +11,8 @@ import numpy as np
 from workbench.domain.counts import counted
 from workbench.domain.errors import NothingAllowed, OutsideProfile
 from workbench.domain.recommendations import Choice, Deployment, Recommendation
-from workbench.domain.samples import Estimate
 from workbench.models.base import Floats
-from workbench.models.forecast import Bools, Forecast
+from workbench.models.forecast import Bools
 from workbench.models.scales import figure
 from workbench.sla.calibration import Calibration, calibrated
 from workbench.sla.costs import Cost, cost_of
@@ -71,11 +70,10 @@ class Answer:
 def recommend(
     question: Question,
     performance: Performance,
-    candidates: Iterable[Deployment],
+    candidates: Sequence[Iterable[Deployment]],
     profiled: Profiled,
     cost: Cost,
     *,
-    fallback: Iterable[Deployment] = (),
     runners_up: int = 3,
 ) -> Answer:
     """The cheapest deployment that holds, or what comes closest.
@@ -87,8 +85,8 @@ def recommend(
     Parameters
     ----------
     question : from `sla_query.asked`.
-    candidates : by rising cost (`costs.allowed`).
-    fallback : by rising cost, looked at only where no candidate holds (`replicas.replicated`).
+    candidates : each by rising cost (`costs.allowed`, `replicas.replicated`); the next are looked
+        at only where none of those before holds.
     cost : what they are ordered by.
     runners_up : how many others are listed.
 
@@ -100,7 +98,7 @@ def recommend(
         If the forecasts of all candidates are extrapolated.
     """
     path = _Path(question, performance, profiled, cost, 1 + runners_up)
-    for source in (candidates, fallback):
+    for source in candidates:
         waiting = iter(islice(source, MOST_JUDGED))
         while batch := list(islice(waiting, _AT_ONCE)):
             path.add(batch)
@@ -222,7 +220,7 @@ class _Path:
         found = []
         for number, (place, deployment) in enumerate(zip(places, chosen, strict=True)):
             wl = float(loads.wl[number])
-            kpis = {kpi: _estimate(forecast, number) for kpi, forecast in told.items()}
+            kpis = {kpi: forecast.estimate(number) for kpi, forecast in told.items()}
             choice = Choice(
                 allocation=deployment.allocation,
                 replicas={vnf: deployment.instances(vnf) for vnf in deployment.functions},
@@ -277,8 +275,3 @@ class _Path:
                 f"Passed over, because they hold at {name}={figure(question.wl)} but not at every "
                 f"lower load: {self._dips} allocations."
             )
-
-
-def _estimate(forecast: Forecast, place: int) -> Estimate:
-    bounds = (forecast.mean, forecast.low, forecast.high)
-    return Estimate(*(float(np.exp(bound[place])) for bound in bounds))

@@ -8,7 +8,6 @@ missing, old or broken at any time: it is a memory, not a record.
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -235,13 +234,6 @@ def _load(workspace: Workspace) -> dict[str, _Line]:
 def _save(workspace: Workspace, lines: dict[str, _Line]) -> None:
     """Replace the catalogue whole. A workspace that cannot be written is listed without one."""
     path = workspace.sessions / CATALOGUE
-    partial = files.partial(path, str(threading.get_ident()))
+    content = json.dumps({"sessions": lines}).encode()
     with suppress(OSError):
-        try:
-            with open(partial, "wb", opener=files.opener) as file:
-                file.write(json.dumps({"sessions": lines}).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        files.write_own(path, content, str(threading.get_ident()), synced=True)

@@ -7,7 +7,6 @@ that this process writes joins the writer's instance.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -204,7 +203,7 @@ def new_file(path: Path) -> Iterator[Database]:
         database.close()
         refuse_taken(path)
         partial.rename(path)
-        _sync(path.parent)
+        files.sync_folder(path.parent)
     except (duckdb.Error, OSError) as error:
         raise sentence(error, path) from error
     finally:
@@ -220,15 +219,6 @@ def refuse_taken(path: Path) -> None:
             where=str(path),
             remedy=f"Go on with it by: workbench resume {path.stem}",
         )
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def place_of(path: Path | None) -> tuple[int, int] | None:

@@ -25,19 +25,13 @@ def write(
     columns, rows = flat_columns_and_rows(samples)
     if caution:
         columns, rows = [CAUTION, *columns], [[caution, *row] for row in rows]
-    partial = files.partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.sweep(path.parent, path.name)
-        if format == "csv":
-            _write_csv(columns, rows, partial)
-        else:
-            _write_parquet(columns, rows, partial)
-        partial.replace(path)
+        with files.whole(path) as partial:
+            (_write_csv if format == "csv" else _write_parquet)(columns, rows, partial)
     except (duckdb.Error, OSError) as error:
         raise sentence(error, path) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_csv(columns: list[str], rows: list[list[object]], path: Path) -> None:

@@ -92,14 +92,12 @@ def remembered(
 
 
 def _make(path: Path, wanted: Path) -> None:
-    partial = files.partial(wanted)
     stored = open_session(path, read_only=True)
     try:
-        stored.write_kpis(partial)
+        with suppress(FileNotFoundError), files.whole(wanted) as partial:
+            stored.write_kpis(partial)
     finally:
         stored.shut()
-    with suppress(FileNotFoundError):
-        partial.replace(wanted)
 
 
 def written(folder: Path) -> tuple[str, ...]:

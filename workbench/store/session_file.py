@@ -35,6 +35,9 @@ from workbench.store.earlier_events import EarlierEvents
 from workbench.store.rows import TransactionRows, payload_of
 from workbench.store.writer import Append, Checkpoint, Writer, write
 
+PAGE = 500
+"""Samples that are read at once where all are wanted."""
+
 T = TypeVar("T")
 
 
@@ -162,6 +165,13 @@ class SessionFile:
     async def samples(self, offset: int = 0, limit: int = 1000) -> tuple[Sample, ...]:
         """Samples in the order they were taken."""
         return await self._read(lambda cursor: reading.samples(cursor, offset, limit))
+
+    async def all_samples(self) -> tuple[Sample, ...]:
+        """Every sample; read a page at a time, so that others read meanwhile."""
+        samples: list[Sample] = []
+        while page := await self.samples(len(samples), PAGE):
+            samples += page
+        return tuple(samples)
 
     async def detail(self, id: str) -> SampleDetail | None:
         """A sample by its id, with its windows and the decision on it."""

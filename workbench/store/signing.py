@@ -46,9 +46,7 @@ def sign(folder: Path, key: Path) -> Path:
             where=str(key),
             remedy="Give a private key, or the public one of a key that the agent holds",
         )
-    partial = files.partial(folder / SIGNATURE)
-    partial.write_bytes(done.stdout)
-    partial.replace(folder / SIGNATURE)
+    files.write_whole(folder / SIGNATURE, done.stdout)
     return folder / SIGNATURE
 
 

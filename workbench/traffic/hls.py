@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -108,17 +109,8 @@ def _records(
     seconds = stop_s - begin_s
     table = table[table[:, 5] < seconds]
     player, _, kind, _, media, begin, first, end, status, size = table.T
-    unfinished = ~(end <= seconds)
-    rows = RequestRows(
-        begin,
-        begin,
-        np.where(first <= seconds, first, np.nan),
-        np.where(unfinished, np.nan, end),
-        np.where(unfinished, 0, status).astype(np.int64),
-        np.where(unfinished, 0, size).astype(np.int64),
-    )
-    arrived = (kind == SEGMENT) & ~unfinished & (status == 200)
-    arrived &= size > 0
+    rows = RequestRows(begin, begin, first, end, status, size).until(seconds)
+    arrived = (kind == SEGMENT) & (rows.status == 200) & (rows.bytes > 0)
     order = np.argsort(end[arrived], kind="stable")
     began = np.full(players, np.inf)
     np.minimum.at(began, player.astype(np.int64), begin_s + begin)
@@ -130,13 +122,4 @@ def _records(
         np.where(np.isfinite(began), began, np.nan),
         *told,
     )
-    plain = records([rows], begin_s)
-    return RequestRecords(
-        plain.planned_s,
-        plain.start_s,
-        plain.first_byte_s,
-        plain.end_s,
-        plain.status,
-        plain.bytes,
-        playback,
-    )
+    return replace(records([rows], begin_s), playback=playback)

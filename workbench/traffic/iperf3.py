@@ -26,7 +26,7 @@ from workbench.domain.errors import TrafficError
 from workbench.domain.kpis import of
 from workbench.domain.parameters import LoadModel
 from workbench.measuring.records import Floats, PacketCounts
-from workbench.traffic.packets import PacketOffer
+from workbench.traffic.packets import PacketOffer, varied
 
 INTERVAL_S = 0.5
 """Of client and server alike (the sink's template starts the server with it)."""
@@ -48,12 +48,8 @@ class Iperf3:
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del most  # where its thread is too slow, its own counters say so
-        if load.unit != "packets":
-            return "iperf3 sends packets, which are not answered: it cannot measure requests"
-        if load.arrivals != "constant":
-            return f"iperf3 sends at a constant rate, not with {load.arrivals} arrivals"
-        if load.sizes != "constant":
-            return f"iperf3 draws no sizes, and the campaign asks for {load.sizes} ones"
+        if why := varied(self.name, load):
+            return why
         delays = sorted(kpi for kpi in kpis if of(kpi).kind == "response_time")
         if delays:
             return f"iperf3 measures no delay, and the campaign asks for {', '.join(delays)}"

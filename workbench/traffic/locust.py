@@ -88,18 +88,12 @@ class Locust:
         seconds = stop_s - begin_s
         held = start < seconds
         start, end, status, size = (column[held] for column in (start, end, status, size))
-        unfinished = ~(end <= seconds)
-        if np.count_nonzero(unfinished) > round(offer.wl):
+        unseen = np.full(start.size, np.nan)
+        rows = RequestRows(start, start, unseen, end, status, size).until(seconds)
+        in_flight = np.count_nonzero(np.isnan(rows.end))
+        if in_flight > round(offer.wl):
             raise TrafficError(
-                f"Locust's records cannot be read: {np.count_nonzero(unfinished)} requests are in "
-                f"flight of {offer.wl:g} clients"
+                f"Locust's records cannot be read: {in_flight} requests are in flight of "
+                f"{offer.wl:g} clients"
             )
-        rows = RequestRows(
-            start,
-            start,
-            np.full(start.size, np.nan),
-            np.where(unfinished, np.nan, end),
-            np.where(unfinished, 0, status).astype(np.int64),
-            np.where(unfinished, 0, size).astype(np.int64),
-        )
         return records([rows], begin_s)

@@ -52,6 +52,17 @@ class PacketOffer:
     shape: LoadShape | None = None
 
 
+def varied(name: str, load: LoadModel) -> str | None:
+    """Why a generator that sends packets of one size at a constant rate cannot offer a load."""
+    if load.unit != "packets":
+        return f"{name} sends packets, which are not answered: it cannot measure requests"
+    if load.arrivals != "constant":
+        return f"{name} sends at a constant rate, not with {load.arrivals} arrivals"
+    if load.sizes != "constant":
+        return f"{name} draws no sizes, and the campaign asks for {load.sizes} ones"
+    return None
+
+
 @runtime_checkable
 class PacketGenerator(Protocol):
     """A program beside the source that sends packets, and whose far end counts them.

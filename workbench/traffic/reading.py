@@ -7,7 +7,9 @@ that no such file stops a run with a trace, or becomes a figure, is one rule for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,57 +24,56 @@ MOST_BYTES = 1 << 53
 """Of one answer: beyond it a float64, as most programs write it, counts no bytes."""
 MOST_STATUS = 999
 
+T = TypeVar("T")
+
 
 def read_records(
     generator: Generator, offer: Offer, result: bytes, output: str, begin_s: float, stop_s: float
 ) -> RequestRecords:
     """Records of an offer. Raises `TrafficError` for whatever is none."""
-    try:
-        with np.errstate(all="ignore"):  # what is no number is refused below
-            records = generator.parse(offer, result, output, begin_s, stop_s)
-            wrong = _wrong(records, begin_s)
-    except TrafficError:
-        raise
-    except Exception as error:  # whatever broke over there, the answer is one sentence
-        raise _unreadable(generator.name, f"{type(error).__name__}: {error}") from error
-    if wrong:
-        raise _unreadable(generator.name, wrong)
-    return records
+    return _read(
+        generator.name,
+        lambda: generator.parse(offer, result, output, begin_s, stop_s),
+        lambda records: _wrong(records, begin_s),
+    )
 
 
 def read_counts(
     generator: PacketGenerator, offer: PacketOffer, output: str, begin_s: float
 ) -> PacketCounts:
     """Counts of an offer of packets. Raises `TrafficError` for whatever is none."""
-    try:
-        with np.errstate(all="ignore"):
-            counts = generator.parse_packets(offer, output, begin_s)
-            wrong = _miscounted(counts)
-    except TrafficError:
-        raise
-    except Exception as error:  # whatever broke over there, the answer is one sentence
-        raise _unreadable(generator.name, f"{type(error).__name__}: {error}") from error
-    if wrong:
-        raise _unreadable(generator.name, wrong)
-    return counts
+    return _read(
+        generator.name, lambda: generator.parse_packets(offer, output, begin_s), _miscounted
+    )
 
 
 def read_pair(
     generator: PairedGenerator, offer: PacketOffer, output: str, far_output: str, begin_s: float
 ) -> PacketCounts:
     """Counts of an offer, from both ends. Raises `TrafficError` for whatever is none."""
+
+    def wrong(counts: PacketCounts) -> str:
+        timed = bool(np.isfinite(counts.jitter_s).any())
+        return _miscounted(counts if timed else replace(counts, jitter_s=0 * counts.lost))
+
+    return _read(
+        generator.name, lambda: generator.parse_pair(offer, output, far_output, begin_s), wrong
+    )
+
+
+def _read(name: str, parse: Callable[[], T], wrong: Callable[[T], str]) -> T:
+    """What a generator left, parsed, unless something is `wrong` with it: then what, or empty."""
     try:
-        with np.errstate(all="ignore"):
-            counts = generator.parse_pair(offer, output, far_output, begin_s)
-            timed = bool(np.isfinite(counts.jitter_s).any())
-            wrong = _miscounted(counts if timed else replace(counts, jitter_s=0 * counts.lost))
+        with np.errstate(all="ignore"):  # what is no number is refused below
+            read = parse()
+            why = wrong(read)
     except TrafficError:
         raise
     except Exception as error:  # whatever broke over there, the answer is one sentence
-        raise _unreadable(generator.name, f"{type(error).__name__}: {error}") from error
-    if wrong:
-        raise _unreadable(generator.name, wrong)
-    return counts
+        raise _unreadable(name, f"{type(error).__name__}: {error}") from error
+    if why:
+        raise _unreadable(name, why)
+    return read
 
 
 def _wrong(records: RequestRecords, begin_s: float) -> str:

@@ -32,6 +32,18 @@ class RequestRows:
         nothing = np.zeros(planned.size, dtype=np.int64)
         return cls(planned, start, np.full(planned.size, np.nan), end, nothing + NO_STATUS, nothing)
 
+    def until(self, seconds: float) -> RequestRows:
+        """As they were when the load stopped: what was answered after that was in flight."""
+        unfinished = ~(self.end <= seconds)
+        return RequestRows(
+            self.planned,
+            self.start,
+            np.where(self.first_byte <= seconds, self.first_byte, np.nan),
+            np.where(unfinished, np.nan, self.end),
+            np.where(unfinished, NO_STATUS, self.status).astype(np.int64),
+            np.where(unfinished, 0, self.bytes).astype(np.int64),
+        )
+
     def __len__(self) -> int:
         return int(self.planned.size)
 

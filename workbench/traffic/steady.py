@@ -69,8 +69,7 @@ class Steady:
         self, offer: Offer, result: bytes, output: str, begin_s: float, stop_s: float
     ) -> RequestRecords:
         table = table_of("steady", COLUMNS, result, output)
-        planned, start, first_byte, end, status, size = table.T
-        seconds = stop_s - begin_s
+        planned, start = table.T[:2]
         due = (
             planned_times(offer.shape, offer.wl, offer.seconds)
             if offer.shape
@@ -79,17 +78,8 @@ class Steady:
         as_planned = planned.size == due.size and np.allclose(planned, due, atol=1e-6)
         if not as_planned or not _are_requests(table):
             raise TrafficError("steady's records cannot be read: they are not the requests due")
-        # What was answered in the instant after the end was in flight at the end.
-        unfinished = ~(end <= seconds)
-        rows = RequestRows(
-            planned,
-            start,
-            np.where(first_byte <= seconds, first_byte, np.nan),
-            np.where(unfinished, np.nan, end),
-            np.where(unfinished, 0, status).astype(np.int64),
-            np.where(unfinished, 0, size).astype(np.int64),
-        )
-        in_flight = np.count_nonzero(unfinished & np.isfinite(start))
+        rows = RequestRows(*table.T).until(stop_s - begin_s)
+        in_flight = np.count_nonzero(np.isnan(rows.end) & np.isfinite(start))
         if in_flight > offer.load.connections:
             raise TrafficError(
                 f"steady's records cannot be read: {in_flight} requests are in flight on "

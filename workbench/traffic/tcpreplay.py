@@ -19,7 +19,7 @@ from workbench.domain.errors import TrafficError
 from workbench.domain.parameters import LoadModel
 from workbench.measuring.records import PacketCounts
 from workbench.traffic import pcap
-from workbench.traffic.packets import PacketOffer
+from workbench.traffic.packets import PacketOffer, varied
 
 FILE = "/var/tmp/packets.pcap"  # noqa: S108 - in the source's own container
 INTERFACE = "eth0"
@@ -41,12 +41,8 @@ class Tcpreplay:
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del most
-        if load.unit != "packets":
-            return "tcpreplay sends packets, which are not answered: it cannot measure requests"
-        if load.arrivals != "constant":
-            return f"tcpreplay sends at a constant rate, not with {load.arrivals} arrivals"
-        if load.sizes != "constant":
-            return f"tcpreplay draws no sizes, and the campaign asks for {load.sizes} ones"
+        if why := varied(self.name, load):
+            return why
         lacking = sorted({*kpis} - {"loss_pct", "throughput_pps", "goodput_mbps"})
         if lacking:
             return f"tcpreplay measures no {', no '.join(lacking)}: its packets carry no time"

@@ -78,13 +78,11 @@ class Memory:
         self._values[key] = value
         if self.path is None:
             return
-        partial = files.partial(self.path)
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Another screen may have remembered something meanwhile.
             self._values = _read(self.path) | {key: value}
-            partial.write_text(json.dumps(self._values), encoding="utf-8")
-            partial.replace(self.path)
+            files.write_whole(self.path, json.dumps(self._values))
 
 
 def _read(path: Path | None) -> dict[str, Any]:

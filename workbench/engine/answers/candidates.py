@@ -85,19 +85,16 @@ class Candidates:
         """The cheapest that holds; of several instances only where no single ones do."""
         return self.judge(self.singles(), self.several())
 
-    def judge(
-        self, deployments: Iterable[Deployment], fallback: Iterable[Deployment] = ()
-    ) -> Answer:
-        """The cheapest of these that holds, by rising cost; see `sla.recommendation.recommend`."""
+    def judge(self, *sources: Iterable[Deployment]) -> Answer:
+        """The cheapest of these that holds; see `sla.recommendation.recommend`."""
         from workbench.sla.recommendation import recommend
 
         return recommend(
             self.question,
             self.predicted.performance,
-            deployments,
+            sources,
             self.known,
             self.cost,
-            fallback=fallback,
         )
 
     def taught(

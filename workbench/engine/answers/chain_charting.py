@@ -141,9 +141,8 @@ def charted_by(order: ChartOrder) -> ChainCharted:
     told = in_force(chain, order.accepted)
     model: Forecaster | None = None
     if not order.alone:
-        name, kpi_max = order.basis.chain.name, order.basis.kpi_max
         own = order.samples if len(chain.vnfs) > 1 else ()
-        model = measured_first(chain, told, own, name, order.primary, kpi_max)
+        model = measured_first(chain, told, own, order.basis.chain.name, order.primary)
     direct, trouble = _direct(order)
     usage = _usage(composed)
     charts: list[ChainChart] = []

@@ -114,7 +114,6 @@ def measured_first(
     samples: Sequence[Sample],
     target: str,
     primary: PrimaryWorkload,
-    kpi_max: float,
     *,
     risks: Mapping[str, HandoverRisk] | None = None,
 ) -> MeasuredFirst:
@@ -127,7 +126,8 @@ def measured_first(
 
     seen = None
     with suppress(DataError):  # where no sample of it states the KPI
-        seen = measured(target, samples, kpi=prediction.kpi, kpi_max=kpi_max, primary=primary)
+        kpi, kpi_max = prediction.kpi, prediction.kpi_max
+        seen = measured(target, samples, kpi=kpi, kpi_max=kpi_max, primary=primary)
     return MeasuredFirst(
         prediction,
         told.forecaster if told.version else None,

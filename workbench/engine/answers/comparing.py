@@ -19,7 +19,6 @@ from workbench.engine.sessions.library import Library
 from workbench.measuring import ab_test
 from workbench.models.selection import stated
 
-PAGE = 500
 HOURS_APART_S = 3600.0
 """From here on drift is beyond what an A/A run of minutes has seen (METHOD.md 6)."""
 
@@ -47,13 +46,11 @@ async def compare(library: Library, first: str, second: str) -> Compared:
 async def _evidence(library: Library, session: str) -> ComparedSession:
     async with library.borrow(session) as channel:
         view = channel.snapshot()
-        samples: list[Sample] = []
-        while page := await channel.file.samples(len(samples), PAGE):
-            samples.extend(page)
+        samples = await channel.file.all_samples()
     if view.host is None:
         raise SessionError("does not say where it was measured", where=session)
     return ComparedSession(
-        session, view.host, view.noise, view.started_at, tuple(samples), _breakpoints(view)
+        session, view.host, view.noise, view.started_at, samples, _breakpoints(view)
     )
 
 
@@ -115,9 +112,8 @@ class _Comparison:
                     continue
                 if kpis.of(kpi).carried and _as_planned(samples) and _as_planned(others):
                     continue  # what was offered, not what the functions can do
-                floor = ab_test.floor(kpi, self._noises)
                 place = (target, configuration)
-                yield self._figure(place, kpi, samples[0].point.wl, here, there, floor, why)
+                yield self._figure(place, kpi, samples[0].point.wl, here, there, why)
 
     def breakpoints(self) -> Iterator[Difference]:
         """Every breakpoint by a rule that both state; loads are as noisy as throughput."""
@@ -135,15 +131,7 @@ class _Comparison:
                 why = f"{_state(one)} in {self._first.session}, {_state(other)} in "
                 why += self._second.session
             why = why or self._apart
-            yield self._figure(
-                place,
-                one.rule,
-                None,
-                _estimates(one),
-                _estimates(other),
-                ab_test.floor(kpis.THROUGHPUT, self._noises),
-                why,
-            )
+            yield self._figure(place, one.rule, None, _estimates(one), _estimates(other), why)
 
     def other_workloads(self) -> Iterator[Difference]:
         """Allocations that both have, but under another workload, such as another file size."""
@@ -165,9 +153,7 @@ class _Comparison:
     def factors(self) -> tuple[HostFactor, ...]:
         """Of each figure that sessions of different hosts or labs both have."""
         return tuple(
-            ab_test.factor(
-                figure, tuple(places.values()), ab_test.floor(_noisy_as(figure), self._noises)
-            )
+            ab_test.factor(figure, tuple(places.values()), self._floor(figure))
             for figure, places in self._ratios.items()
         )
 
@@ -178,9 +164,9 @@ class _Comparison:
         wl: float | None,
         first: list[Estimate],
         second: list[Estimate],
-        floor: float,
         why_not: str,
     ) -> Difference:
+        floor = self._floor(figure)
         one, other = ab_test.pooled(first), ab_test.pooled(second)
         values = (one.value if one else None, other.value if other else None)
         if not why_not and (one is None or other is None):
@@ -205,6 +191,11 @@ class _Comparison:
         return Difference(
             *place, figure, wl, *values, ratio.value, ratio.low, ratio.high, floor, verdict, note
         )
+
+    def _floor(self, figure: str) -> float:
+        """The smallest difference; loads of breakpoints are as noisy as throughput."""
+        noisy_as = figure if figure in ab_test.compared() else kpis.THROUGHPUT
+        return ab_test.floor(noisy_as, self._noises)
 
     # ------------------------------------------------------------------ what to know
 
@@ -256,11 +247,6 @@ def _hosts_apart(one: HostFacts, other: HostFacts) -> str:
             return f"different hosts: {text}"
     options = one.details.get("options", ""), other.details.get("options", "")
     return "different options of the lab" if options[0] != options[1] else ""
-
-
-def _noisy_as(figure: str) -> str:
-    """The KPI whose noise a figure has; loads of breakpoints are as noisy as throughput."""
-    return figure if figure in ab_test.compared() else kpis.THROUGHPUT
 
 
 def _kinds_apart(one: Sample, other: Sample) -> str:

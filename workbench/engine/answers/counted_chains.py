@@ -17,7 +17,7 @@ from workbench.chains.composition import CARRIED, ChainForecaster
 from workbench.chains.counted_functions import BesideWindow, CountedForecaster, read_beside
 from workbench.chains.demand import cpu_demand
 from workbench.chains.function_profiles import Part, parts_of
-from workbench.chains.neighbours import ChainOnSharedCores, estimate_of
+from workbench.chains.neighbours import ChainOnSharedCores
 from workbench.chains.usage import ExpectedUsage
 from workbench.domain import kpis
 from workbench.domain.chains import NeighbourCost
@@ -218,8 +218,8 @@ class CountedChain:
         return CountedPoint(
             configuration,
             wl,
-            estimate_of(said.chain),
-            estimate_of(apart.chain),
+            said.chain.estimate(),
+            apart.chain.estimate(),
             outside,
             f"{OUTSIDE}: a load, or what others take" if outside else "",
             slow,
@@ -230,7 +230,7 @@ class CountedChain:
     def _apart(self, configuration: Configuration, wl: float) -> Estimate | None:
         """As if each function had cores of its own; None where that is not known either."""
         try:
-            return estimate_of(self.composed.forecast([(configuration, wl)]))
+            return self.composed.forecast([(configuration, wl)]).estimate()
         except DataError:
             return None
 

@@ -20,6 +20,7 @@ from workbench.engine.answers.chain_profiles import chain_of
 from workbench.engine.learning.scoring import Say
 from workbench.engine.sessions.finishing import to_the_end
 from workbench.engine.sessions.library import Library
+from workbench.exports.base import measurement_pages
 from workbench.paths import Workspace
 
 if TYPE_CHECKING:  # their imports take time, and most questions are about something else
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # their imports take time, and most questions are about somet
     _Candidate: TypeAlias = tuple[Known, PrimaryWorkload | None]
     """A target with its samples, and what its load is called."""
 
-PAGE = 200
 NEAR = 1.5
 """Factor up to which a sample counts as one at the load that is asked about."""
 
@@ -89,9 +89,7 @@ async def _known(library: Library, question: Diagnose, say: Say) -> list[_Candid
         wanted = {*(target.name for target in targets), *alone}
         say(f"{', '.join(t.name for t in targets)}: reading the evidence of {question.session}")
         readings: dict[str, list[Reading]] = {name: [] for name in wanted}
-        offset = 0
-        while page := await channel.file.measurements(offset, PAGE):
-            offset += len(page)
+        async for page in measurement_pages(channel.file):
             for reading in await asyncio.to_thread(_readings, page, wanted):
                 found = readings[reading.sample.point.target]
                 if len(found) < MOST_SAMPLES:

@@ -15,7 +15,7 @@ from workbench.domain.retraining import ChainModelVersion
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_inputs import Basis, compose, gather, subject_of
 from workbench.engine.answers.chain_models import stored_method
-from workbench.engine.learning.modelling import model_of
+from workbench.engine.learning.modelling import model_version
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.refitting import StoredModel, formulas_of, load
 from workbench.engine.learning.scoring import FEW_SAMPLES, FOLDS, Say, patiently, thinned
@@ -43,8 +43,8 @@ async def explain_model(
     """
     where = f"{request.target}, {request.kpi}: model {request.version}"
     if not request.retrained:
-        stored = await model_of(
-            library, pool, request.session, request.target, request.kpi, version=request.version
+        stored = await model_version(
+            library, request.session, request.target, request.kpi, request.version
         )
         say(f"{where}: held-out predictions of {stored.model.method}")
         return await patiently(pool, explained, stored)

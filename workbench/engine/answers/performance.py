@@ -93,7 +93,6 @@ class PredictedDeployments:
                 order.measured if own else (),
                 order.chain.name,
                 order.primary,
-                prediction.kpi_max,
                 risks={} if order.tried else None,
             )
 

@@ -37,6 +37,7 @@ from workbench.engine.sessions.library import Library
 if TYPE_CHECKING:  # its imports take time, and most questions are about something else
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.neighbours import ChainOnSharedCores
+    from workbench.models.forecast import Points
 
 MOST_ALLOCATIONS = 36
 """Of one answer; each takes tenths of a second."""
@@ -64,13 +65,13 @@ async def predict_chain(
     wl, workload = _point(subject, question.at)
     known = tuple(_known(subject))
     allocations = _allocations(subject, known, question.allocation)
-    configurations = [Configuration(one, workload) for one in allocations[:MOST_ALLOCATIONS]]
+    points = [(Configuration(one, workload), wl) for one in allocations[:MOST_ALLOCATIONS]]
     basis = await gather(library, pool, subject, question.query, wl=wl, store=store, say=say)
-    say(f"{subject.chain.name}: {counted(len(configurations), 'allocation')}")
+    say(f"{subject.chain.name}: {counted(len(points), 'allocation')}")
     accepted = accepted_for(subject) if speaks(question.query) else None
     measured = subject.measured if speaks(question.query) else None
     predictions, models, troubles = await patiently(
-        pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted, measured
+        pool, predictions_of, basis, subject.primary, points, known, accepted, measured
     )
     superseded = (subject.superseded,) if subject.superseded and accepted is None else ()
     notes = [*superseded, *basis.profiles.unstored, *troubles]
@@ -79,7 +80,7 @@ async def predict_chain(
             f"{counted(len(subject.measured), 'sample')} of {subject.chain.name} left out: this is "
             "what the profiles alone say"
         )
-    if left_out := len(allocations) - len(configurations):
+    if left_out := len(allocations) - len(points):
         notes.append(
             f"{left_out} of {len(allocations)} allocations are left out; --allocate asks for one"
         )
@@ -165,8 +166,7 @@ def _allocations(
 def predictions_of(
     basis: Basis,
     primary: PrimaryWorkload,
-    wl: float,
-    configurations: Sequence[Configuration],
+    points: Points,
     known: Sequence[Parameter],
     accepted: Accepted | None = None,
     measured: tuple[Sample, ...] | None = None,
@@ -187,10 +187,10 @@ def predictions_of(
         chain = chain.scaled(scales)
     model: Forecaster | None = None
     if measured is not None:
-        model = measured_first(chain, told, measured, basis.chain.name, primary, basis.kpi_max)
+        model = measured_first(chain, told, measured, basis.chain.name, primary)
     neighbours = composed.on_shared_cores(chain) if basis.cores else None
     made, troubles = [], list[DataError]()
-    for configuration in configurations:
+    for configuration, wl in points:
         try:
             said = predict(
                 chain,

@@ -55,7 +55,6 @@ async def recommend(
     request: questions.Recommend,
     *,
     store: bool = True,
-    by: str = "",
     say: Say = lambda _: None,
 ) -> questions.Recommended:
     """The cheapest allocation that holds, or what comes closest; stored where the session lets it.
@@ -109,7 +108,9 @@ async def recommend(
     shared = sharing_untold(given.campaign, order.chain)
     notes = [*here, *warnings, *shared, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
-        proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)
+        proof = Proof(
+            library, pool, trials, request, order, examined.question, request.by, say, given.view
+        )
         if request.verify and issued.chosen is None:
             notes.append("Nothing is recommended, so that nothing was verified")
         elif request.verify:

@@ -66,13 +66,7 @@ async def recommend(s: Services, request: asked.Recommend, asker: Asker) -> aske
 
     s.jobs.pool.warm()
     return await recommending.recommend(
-        s.library,
-        s.jobs.pool,
-        s.queue.trials,
-        request,
-        store=asker.stores,
-        by=request.by,
-        say=asker.say,
+        s.library, s.jobs.pool, s.queue.trials, request, store=asker.stores, say=asker.say
     )
 
 

@@ -59,7 +59,6 @@ async def model_of(
     target: str,
     kpi: str | None = None,
     *,
-    version: int | None = None,
     store: bool = True,
 ) -> StoredModel:
     """The model in force of a target's KPI, made and stored first where there is none.
@@ -70,21 +69,18 @@ async def model_of(
     Parameters
     ----------
     kpi : the campaign's where it is None.
-    version : a stored one, whatever was measured since.
     store : False for who may only look.
 
     Raises
     ------
     UsageError
-        If there is no such target, KPI or version.
+        If there is no such target or KPI.
     DataError
         If the samples cannot make a table, or no candidate can be fitted to them.
     """
     async with library.modelling[session, target]:
         given = await material(library, session, kpi)
         given.targets(target)
-        if version is not None:
-            return await _stored(library, given, _named_version(given, target, version))
         before = given.model(target)
         if before is not None:
             current = await _stored(library, given, before)
@@ -110,6 +106,20 @@ async def model_of(
             )
         found = _Found(rows, *chosen, note)
         return await _kept(library, given, target, found, store=store)
+
+
+async def model_version(
+    library: Library, session: str, target: str, kpi: str | None, version: int
+) -> StoredModel:
+    """A stored version of a target's model, whatever was measured since.
+
+    `kpi` is the campaign's where it is None. Raises `UsageError` where there is no such target,
+    KPI or version.
+    """
+    async with library.modelling[session, target]:
+        given = await material(library, session, kpi)
+        given.targets(target)
+        return await _stored(library, given, _named_version(given, target, version))
 
 
 async def score(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from workbench import plugins
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # their imports take time, and most questions are about somet
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PAGE = 500
 FOLDS = 5
 
 SHORT = "short"
@@ -122,13 +121,9 @@ def material_of(
     return Material(session, view, campaign, name, tuple(samples))
 
 
-async def _everything(library: Library, session: str) -> tuple[SessionView, list[Sample]]:
+async def _everything(library: Library, session: str) -> tuple[SessionView, tuple[Sample, ...]]:
     async with library.borrow(session) as channel:
-        view = channel.snapshot()
-        samples: list[Sample] = []
-        while page := await channel.file.samples(len(samples), PAGE):
-            samples.extend(page)
-        return view, samples
+        return channel.snapshot(), await channel.file.all_samples()
 
 
 def all_methods(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -165,7 +160,7 @@ async def compared(
 
     What was scored before on the same samples is known; what failed is tried again.
     """
-    from workbench.models.crossvalidation import Row, best_of
+    from workbench.models.crossvalidation import Row, best_marked
 
     expect("row_of", len(methods))
 
@@ -186,8 +181,7 @@ async def compared(
         return found
 
     rows = await together(row(number, name) for number, name in enumerate(methods, start=1))
-    best = best_of(rows)
-    return [replace(row, best=row.method == best) for row in rows]
+    return best_marked(rows)
 
 
 async def patiently(pool: Pool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 
 from workbench.domain import codec
 from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import HostNoise
+from workbench.files import write_own
 from workbench.log import logger
 from workbench.paths import noise_folder
 
@@ -30,16 +29,7 @@ def keep(noise: HostNoise) -> Path:
     path = file_of(noise.lab)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(codec.dumps(codec.to_plain(noise)))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_own(path, codec.dumps(codec.to_plain(noise)), synced=True)
     except OSError as error:
         raise LabError(
             f"what was measured of the host cannot be kept: {error.strerror}",

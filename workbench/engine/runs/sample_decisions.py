@@ -18,17 +18,14 @@ from workbench.domain.sample_review import (
     RequestPoint,
     SampleDecided,
 )
-from workbench.domain.samples import Sample
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.sampler_worker import refit
-from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
 
 if TYPE_CHECKING:
     from workbench.engine.runs.lab_job import LabJob
 
-PAGE = 500
 LONGEST_WHY = 500
 """Characters of a reason; who writes more writes elsewhere."""
 MOST_REQUESTED = 100
@@ -75,7 +72,7 @@ async def _fit_anew(library: Library, pool: Pool, session: str, place: Operating
         campaign, seed, noise = view.campaign, view.seed, view.noise
         samples = [
             sample
-            for sample in await _samples(channel)
+            for sample in await channel.file.all_samples()
             if sample.point.target == place.target and sample.purpose == "profile"
         ]
     if campaign is None:
@@ -87,13 +84,6 @@ async def _fit_anew(library: Library, pool: Pool, session: str, place: Operating
         place.target, place.configuration, fit.curve, fit.breakpoints, fit.model, fit.cpu_s
     )
     await recorded(library, session, lambda _: fitted)
-
-
-async def _samples(channel: Channel) -> list[Sample]:
-    found: list[Sample] = []
-    while page := await channel.file.samples(len(found), PAGE):
-        found += page
-    return found
 
 
 async def request_point(library: Library, request: RequestPoint, by: str) -> PointRequested:

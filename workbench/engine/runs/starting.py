@@ -17,7 +17,6 @@ from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, Tria
 from workbench.domain.lab import ASSUMED, SIMULATION, HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.projection import SessionView
-from workbench.domain.samples import Sample
 from workbench.domain.topology import VnfTemplate
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.budget import budget_after_s, spent_before_s
@@ -46,7 +45,6 @@ from workbench.labs.base import Lab, LabSettings, RecallingLab
 
 ENDED = ("finished", "stopped", "failed")
 """States of a session in which nothing of its campaign is under way or cut off."""
-PAGE = 500
 LONGEST_LINE = 200
 """Characters that are kept of what a lab says while it opens."""
 
@@ -178,7 +176,7 @@ class Starting:
         tell("reading the samples")
         channel = await self._revived(request.session, lab)
         try:
-            samples = await _all_samples(channel)
+            samples = await channel.file.all_samples()
             refuse_other_definition(request.session, samples, lab)
             if channel.view.plan is None:  # its engine died in the instant between two events
                 plan = await self._pool.run(make_plan, campaign, view.lab, lab.costs)
@@ -228,7 +226,7 @@ class Starting:
             raise
         channel = await self._revived(session, lab)
         try:
-            samples = await _all_samples(channel)
+            samples = await channel.file.all_samples()
             refuse_other_definition(session, samples, lab)
         except BaseException:
             await lab.close()
@@ -362,10 +360,3 @@ def _with_plans(
         )
         merged[plan.target.name] = replace(plan, primary=primary)
     return tuple(merged.values())
-
-
-async def _all_samples(channel: Channel) -> tuple[Sample, ...]:
-    samples: list[Sample] = []
-    while page := await channel.file.samples(len(samples), PAGE):
-        samples.extend(page)
-    return tuple(samples)

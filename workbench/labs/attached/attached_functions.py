@@ -128,13 +128,7 @@ class AttachedFunction(RunningFunction):
         """Note its limits as they are. Raises `LabError` where another lab has them."""
         self._expected, self.cores, self.memory_bytes = dict(self._now()), 0.0, 0
         for file in self._expected:
-            other = in_use(file)
-            if other is not None and other.path != self.journal.path:
-                raise LabError(
-                    f"session {other.session} (process {other.owner.pid}) measures it now",
-                    where=self.place,
-                    remedy="Let that end first",
-                )
+            self.journal.refuse(in_use(file), self.place)
 
     async def allocate(self, configuration: Configuration) -> None:
         """Give it what a configuration says; what that does not say stays as it was found.

@@ -8,36 +8,22 @@ the file of a dead process reads the value, and sets it back by the same program
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import (
-    AGAIN,
-    Entry,
-    Untold,
-    is_left,
-    journals,
-    new_path,
-    note,
-)
+from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal, Untold
 from workbench.labs.attached.own_settings import OwnSetting, SettingGone, same_value
 from workbench.labs.attached.virsh import DomainQuota
-from workbench.labs.docker.strays import Owner
 
-SUFFIX = ".commands"
 WRITABLE_BY_OTHERS = 0o022
 
 
 @dataclass
-class CommandJournal:
+class CommandJournal(OwnedJournal):
     """Changes of one lab that programs made, and the way back."""
 
-    path: Path
-    session: str
-    owner: Owner
+    suffix = ".commands"
     before: dict[OwnSetting, str] = field(default_factory=dict)
     """What each was at first."""
     ours: dict[OwnSetting, list[str]] = field(default_factory=dict)
@@ -45,11 +31,6 @@ class CommandJournal:
     unsure: set[OwnSetting] = field(default_factory=set)
     """Whose program was started, and nobody has seen what came of it: they are set back whatever
     they are."""
-
-    @classmethod
-    def new(cls, session: str) -> CommandJournal:
-        """A journal of this process; its file is made with the first change."""
-        return cls(new_path(SUFFIX), session, Owner.this_process())
 
     async def change(self, setting: OwnSetting, wanted: str) -> None:
         """Set it, after noting what it was, and read it back.
@@ -77,7 +58,7 @@ class CommandJournal:
         self.unsure.discard(setting)
 
     def _note(self, setting: OwnSetting, before: str, wanted: str, *, seen: bool) -> None:
-        entry: dict[str, Any] = {
+        entry: Entry = {
             "whose": setting.whose,
             "resource": setting.resource,
             "kind": setting.kind,
@@ -88,7 +69,23 @@ class CommandJournal:
             "ours": wanted,
             "seen": seen,
         }
-        note(self.path, {"session": self.session, "owner": str(self.owner)}, entry)
+        self.note(entry)
+
+    def take(self, entry: Entry) -> None:
+        kind = entry["kind"]
+        setting = (DomainQuota if kind == "libvirt" else OwnSetting)(
+            str(entry["whose"]),
+            str(entry["resource"]),
+            kind if kind in ("systemd", "libvirt") else "command",
+            tuple(map(str, entry["set"])),
+            tuple(map(str, entry["read"])),
+            str(entry.get("identity", "")),
+        )
+        before, ours, seen = str(entry["before"]), str(entry["ours"]), bool(entry["seen"])
+        if setting.set_by and setting.read_by:
+            self.before.setdefault(setting, before)
+            self.ours.setdefault(setting, []).append(ours)
+            (self.unsure.discard if seen else self.unsure.add)(setting)
 
     async def restore(self) -> tuple[str, ...]:
         """Set everything back; a sentence about everything that was another.
@@ -141,41 +138,11 @@ class CommandJournal:
         return f"{setting.whose}: its {setting.resource} is {before or 'unlimited'}{AGAIN}"
 
 
-def kept() -> Iterator[CommandJournal]:
-    """Journals that can be read, of whoever it is."""
-    return journals(SUFFIX, _read)
-
-
-def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> CommandJournal:
-    journal = CommandJournal(path, str(header.get("session", "")), owner)
-    for entry in entries:
-        try:
-            kind = entry["kind"]
-            setting = (DomainQuota if kind == "libvirt" else OwnSetting)(
-                str(entry["whose"]),
-                str(entry["resource"]),
-                kind if kind in ("systemd", "libvirt") else "command",
-                tuple(map(str, entry["set"])),
-                tuple(map(str, entry["read"])),
-                str(entry.get("identity", "")),
-            )
-            before, ours, seen = str(entry["before"]), str(entry["ours"]), bool(entry["seen"])
-        except (KeyError, ValueError, TypeError):
-            continue
-        if setting.set_by and setting.read_by:
-            journal.before.setdefault(setting, before)
-            journal.ours.setdefault(setting, []).append(ours)
-            (journal.unsure.discard if seen else journal.unsure.add)(setting)
-    return journal
-
-
 async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Set back what dead labs changed; a sentence about everything that was another, and about
     everything that cannot be set back."""
     said: list[str] = []
-    for journal in kept():
-        if not is_left(journal, alive):
-            continue
+    for journal in CommandJournal.of_the_dead(alive):
         try:
             _refuse_what_others_may_write(journal.path)
             said += await journal.restore()
@@ -213,13 +180,9 @@ def refuse_another_labs(setting: OwnSetting, journal: CommandJournal, place: str
             where=place,
             remedy="`workbench reap` puts it back, or says why it cannot",
         )
-    raise LabError(
-        f"session {other.session} (process {other.owner.pid}) measures it now",
-        where=place,
-        remedy="Let that end first",
-    )
+    journal.refuse(other, place)
 
 
 def changed_by(setting: OwnSetting) -> CommandJournal | None:
     """The journal of a lab that has changed that and not put it back, be it alive or not."""
-    return next((j for j in kept() if setting in j.before), None)
+    return next((j for j in CommandJournal.kept() if setting in j.before), None)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Self
 
 from workbench import files
 from workbench.domain.errors import LabError
@@ -24,7 +26,6 @@ from workbench.probes import cgroup, process
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read: thousands of changes."""
-SUFFIX = ".journal"
 AGAIN = " again"
 """How a sentence ends that says that all is as it was."""
 PASSES = 3
@@ -32,22 +33,98 @@ PASSES = 3
 another is back."""
 
 
-@dataclass
-class Journal:
-    """Changes of one lab, and the way back."""
+Entry = dict[str, Any]
 
+
+@dataclass
+class OwnedJournal(ABC):
+    """The file of what one lab changed: a header that says whose it is, an entry for each change.
+
+    A kind of journal has files that end in its `suffix`, attributes that stand in its header
+    (`headings`), and knows what an entry of it means.
+    """
+
+    suffix: ClassVar[str]
+    headings: ClassVar[tuple[str, ...]] = ()
     path: Path
     session: str
     owner: Owner
+
+    @classmethod
+    def new(cls, session: str, *headings: str) -> Self:
+        """A journal of this process; its file is made with the first change."""
+        path = attached_folder() / f"{os.getpid()}-{secrets.token_hex(4)}{cls.suffix}"
+        more = dict(zip(cls.headings, headings, strict=False))
+        return cls(path, session, Owner.this_process(), **more)
+
+    @classmethod
+    def kept(cls) -> Iterator[Self]:
+        """Journals that can be read, of whoever it is.
+
+        A torn last line is of no change: it was not on disk before that.
+        """
+        for path in sorted(attached_folder().glob(f"*{cls.suffix}")):
+            with suppress(OSError):
+                header, *entries = _entries(path) or [{}]
+                if (owner := Owner.parse(str(header.get("owner", "")))) is None:
+                    continue
+                more = {name: str(header.get(name, "")) for name in cls.headings}
+                journal = cls(path, str(header.get("session", "")), owner, **more)
+                for entry in entries:
+                    with suppress(KeyError, ValueError, TypeError):
+                        journal.take(entry)
+                yield journal
+
+    @classmethod
+    def of_the_dead(cls, alive: Container[str]) -> Iterator[Self]:
+        """Those of labs whose process is dead, or is this one and does not run their session."""
+        for journal in cls.kept():
+            if journal.owner == Owner.this_process():
+                if journal.session not in alive:
+                    yield journal
+            elif not journal.owner.may_live():
+                yield journal
+
+    def refuse(self, other: OwnedJournal | None, place: str) -> None:
+        """Raise `LabError` where another lab has what is to be changed at `place`: the journal
+        `other` says so."""
+        if other is not None and other.path != self.path:
+            raise LabError(
+                f"session {other.session} (process {other.owner.pid}) measures it now",
+                where=place,
+                remedy="Let that end first",
+            )
+
+    @abstractmethod
+    def take(self, entry: Entry) -> None:
+        """Take an entry in as it was read; what raises here was written by nothing of ours."""
+
+    def note(self, entry: Entry) -> None:
+        """Write a change down, on disk when this returns.
+
+        Raises `LabError` where it cannot be written: the change must not be made then.
+        """
+        header = {"session": self.session, "owner": str(self.owner)}
+        header |= {name: getattr(self, name) for name in self.headings}
+        try:
+            _append(self.path, header, entry)
+        except OSError as error:
+            raise LabError(
+                f"nothing is changed of it, since that cannot be written down: {error.strerror}",
+                where=str(self.path),
+                remedy="Make room there, or make the folder writable",
+            ) from error
+
+
+@dataclass
+class Journal(OwnedJournal):
+    """Changes of one lab to limits of control groups, and the way back."""
+
+    suffix = ".journal"
     before: dict[Path, tuple[str, int, str]] = field(default_factory=dict)
     """By file: what it held at first, the number of its folder, and whose it is."""
     ours: dict[Path, set[str]] = field(default_factory=dict)
     """By file: everything that was written to it."""
-
-    @classmethod
-    def new(cls, session: str) -> Journal:
-        """A journal of this process; its file is made with the first change."""
-        return cls(new_path(SUFFIX), session, Owner.this_process())
 
     def change(self, whose: str, file: Path, wanted: str) -> None:
         """Write `wanted` into a limit's file, after noting what it held.
@@ -63,13 +140,25 @@ class Journal:
             return
         before = self.before.setdefault(file, (held, inode, whose))
         entry = {"whose": whose, "file": str(file), "inode": inode, "before": before[0]}
-        header = {"session": self.session, "owner": str(self.owner)}
-        note(self.path, header, {**entry, "ours": wanted})
+        self.note({**entry, "ours": wanted})
         self.ours.setdefault(file, set()).add(wanted)
         try:
             file.write_text(wanted)
         except OSError as error:
             raise _refused(whose, file, error) from error
+
+    def take(self, entry: Entry) -> None:
+        file = Path(str(entry["file"]))
+        points = (mount.point for mount in self._mounts.values())
+        if ".." in file.parts or not any(file.is_relative_to(point) for point in points):
+            return  # of no control group: nothing of ours wrote that
+        seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
+        self.before.setdefault(file, seen)
+        self.ours.setdefault(file, set()).add(str(entry["ours"]))
+
+    @cached_property
+    def _mounts(self) -> dict[str, cgroup.Mount]:
+        return cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
 
     def restore(self) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -99,7 +188,7 @@ class Journal:
             )
         self.path.unlink(missing_ok=True)
         with suppress(OSError):
-            _sync_folder(self.path.parent)
+            files.sync_folder(self.path.parent)
         self.before, self.ours = {}, {}
         return tuple(filter(None, said.values()))
 
@@ -142,26 +231,6 @@ def settled(
     return None
 
 
-def new_path(suffix: str) -> Path:
-    """Of a journal of this process."""
-    return attached_folder() / f"{os.getpid()}-{secrets.token_hex(4)}{suffix}"
-
-
-def note(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
-    """Write a change to a journal, on disk when this returns; the header before the first.
-
-    Raises `LabError` where it cannot be written: the change must not be made then.
-    """
-    try:
-        _append(path, header, entry)
-    except OSError as error:
-        raise LabError(
-            f"nothing is changed of it, since that cannot be written down: {error.strerror}",
-            where=str(path),
-            remedy="Make room there, or make the folder writable",
-        ) from error
-
-
 def _append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
     first = not path.exists()
     if first:
@@ -173,7 +242,7 @@ def _append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> 
         journal.flush()
         os.fsync(journal.fileno())
     if first:
-        _sync_folder(path.parent)
+        files.sync_folder(path.parent)
 
 
 def _refused(whose: str, file: Path, error: OSError) -> LabError:
@@ -182,49 +251,6 @@ def _refused(whose: str, file: Path, error: OSError) -> LabError:
         where=whose,
         remedy="Run as root, keep to what its parent group allows, or write `resources: fixed`",
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-class Owned(Protocol):
-    """A journal, of whatever was changed."""
-
-    session: str
-    owner: Owner
-
-
-AnyJournal = TypeVar("AnyJournal", bound=Owned)
-Entry = dict[str, Any]
-
-
-def journals(
-    suffix: str, read: Callable[[Path, Owner, Entry, list[Entry]], AnyJournal]
-) -> Iterator[AnyJournal]:
-    """Journals that can be read, of whoever it is.
-
-    Parameters
-    ----------
-    read : makes one of its path, whose it is, its header and its entries. A torn last line is of
-        no change: it was not on disk before that.
-    """
-    for path in sorted(attached_folder().glob(f"*{suffix}")):
-        with suppress(OSError):
-            header, *entries = _entries(path) or [{}]
-            if (owner := Owner.parse(str(header.get("owner", "")))) is not None:
-                yield read(path, owner, header, entries)
-
-
-def is_left(journal: Owned, alive: Container[str]) -> bool:
-    """Whether its lab is dead: its process is, or it is this one and does not run its session."""
-    if journal.owner == Owner.this_process():
-        return journal.session not in alive
-    return not journal.owner.may_live()
 
 
 class Untold:
@@ -240,27 +266,6 @@ class Untold:
         """What was put back since this was asked last."""
         said, self._said = self._said, []
         return said
-
-
-def kept() -> Iterator[Journal]:
-    """Journals of control groups, of whoever it is."""
-    return journals(SUFFIX, _read)
-
-
-def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> Journal:
-    journal = Journal(path, str(header.get("session", "")), owner)
-    mounts = cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
-    for entry in entries:
-        try:
-            file = Path(str(entry["file"]))
-            if ".." in file.parts or not any(file.is_relative_to(m.point) for m in mounts.values()):
-                continue  # of no control group: nothing of ours wrote that
-            seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
-            journal.before.setdefault(file, seen)
-            journal.ours.setdefault(file, set()).add(str(entry["ours"]))
-        except (KeyError, ValueError, TypeError):
-            continue
-    return journal
 
 
 def _entries(path: Path) -> list[Entry]:
@@ -284,9 +289,7 @@ def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """
     said: list[str] = []
     failed: LabError | None = None
-    for journal in kept():
-        if not is_left(journal, alive):
-            continue
+    for journal in Journal.of_the_dead(alive):
         try:
             said += journal.restore()
         except LabError as error:
@@ -302,4 +305,4 @@ untold = Untold()
 
 def in_use(file: Path) -> Journal | None:
     """The journal of another lab that lives and has changed that file."""
-    return next((j for j in kept() if file in j.before and j.owner.may_live()), None)
+    return next((j for j in Journal.kept() if file in j.before and j.owner.may_live()), None)

@@ -83,11 +83,7 @@ class RemoteFunction(RunningFunction):
             if other is None or other.path == self.journal.path:
                 continue
             if other.owner.may_live() and other.owner != Owner.this_process():
-                raise LabError(
-                    f"session {other.session} (process {other.owner.pid}) measures it now",
-                    where=self.place,
-                    remedy="Let that end first",
-                )
+                self.journal.refuse(other, self.place)
             raise LabError(
                 f"session {other.session} changed its {file.name}, and it is not put back yet",
                 where=self.place,

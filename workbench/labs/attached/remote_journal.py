@@ -8,7 +8,6 @@ name, and the user's own keys.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,20 +19,15 @@ from workbench.labs.attached.journal import (
     AGAIN,
     PASSES,
     Entry,
+    OwnedJournal,
     Untold,
-    is_left,
-    journals,
-    new_path,
-    note,
     settled,
 )
 from workbench.labs.attached.remote_finding import MACHINE, RemoteFunctionFound, mounts_of
-from workbench.labs.docker.strays import Owner
 from workbench.probes.cgroup import CgroupFolders, Mount
 from workbench.probes.process import PROC
 from workbench.probes.remote_shell import RemoteShell
 
-SUFFIX = ".remote"
 REAP_S = 5.0
 """How long the host of a dead session is tried: an engine that starts does not wait."""
 BOOT = PROC / "sys" / "kernel" / "random" / "boot_id"
@@ -42,13 +36,12 @@ UNREADABLE = (ValueError, IndexError, ArithmeticError)
 
 
 @dataclass
-class RemoteJournal:
+class RemoteJournal(OwnedJournal):
     """Changes of one lab on one host, and the way back."""
 
-    path: Path
-    session: str
-    owner: Owner
-    host: str
+    suffix = ".remote"
+    headings = ("host", "boot", "machine")
+    host: str = ""
     """As `SshAddress` reads it."""
     before: dict[Path, tuple[str, int, str]] = field(default_factory=dict)
     """By file there: what it held at first, the number of its folder, and whose it is."""
@@ -60,11 +53,6 @@ class RemoteJournal:
     """Of the host, when the first change was made."""
     machine: str = ""
     """Of the host, as its `/etc/machine-id` has it; empty where it has none."""
-
-    @classmethod
-    def new(cls, session: str, host: str) -> RemoteJournal:
-        """A journal of this process; its file is made with the first change."""
-        return cls(new_path(SUFFIX), session, Owner.this_process(), host)
 
     async def change(
         self, shell: RemoteShell, found: RemoteFunctionFound, file: Path, wanted: str
@@ -89,7 +77,7 @@ class RemoteJournal:
         before = self.before.setdefault(file, (held, number, found.place))
         entry = {"whose": found.place, "file": str(file), "inode": before[1]}
         entry |= {"before": before[0], "ours": wanted, "shell": shell.marked}
-        note(self.path, self._header, entry)
+        self.note(entry)
         self.ours.setdefault(file, set()).add(wanted)
         self.shells.add(shell.marked)
         try:
@@ -97,11 +85,12 @@ class RemoteJournal:
         except OSError as error:
             raise _refused(found.place, file, error) from error
 
-    @property
-    def _header(self) -> dict[str, str]:
-        owner = str(self.owner)
-        host = {"host": self.host, "boot": self.boot, "machine": self.machine}
-        return {"session": self.session, "owner": owner, **host}
+    def take(self, entry: Entry) -> None:
+        file = Path(str(entry["file"]))
+        seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
+        self.before.setdefault(file, seen)
+        self.ours.setdefault(file, set()).add(str(entry["ours"]))
+        self.shells.add(str(entry.get("shell", "")))
 
     async def restore(self, shell: RemoteShell) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -192,32 +181,13 @@ def _refused(whose: str, file: Path, error: OSError) -> LabError:
     )
 
 
-def kept() -> Iterator[RemoteJournal]:
-    """Journals that can be read, of whoever it is."""
-    return journals(SUFFIX, _read)
-
-
-def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> RemoteJournal:
-    names = ("session", "host", "boot", "machine")
-    session, host, boot, machine = (str(header.get(name, "")) for name in names)
-    journal = RemoteJournal(path, session, owner, host, boot=boot, machine=machine)
-    for entry in entries:
-        with suppress(KeyError, ValueError, TypeError):
-            file = Path(str(entry["file"]))
-            seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
-            journal.before.setdefault(file, seen)
-            journal.ours.setdefault(file, set()).add(str(entry["ours"]))
-            journal.shells.add(str(entry.get("shell", "")))
-    return journal
-
-
 async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Put back what dead labs changed on other hosts; a sentence about everything that was
     another, and about everything that cannot be put back yet."""
     said: list[str] = []
     silent: set[str] = set()
-    for journal in kept():
-        if not is_left(journal, alive) or journal.host in silent:
+    for journal in RemoteJournal.of_the_dead(alive):
+        if journal.host in silent:
             continue
         try:
             shell = RemoteShell(SshAddress.parse(journal.host), REAP_S)
@@ -247,7 +217,7 @@ untold = Untold()
 
 def in_use(host: str, machine: str, file: Path) -> RemoteJournal | None:
     """The journal of another lab that has changed that file there and has not put it back."""
-    for journal in kept():
+    for journal in RemoteJournal.kept():
         if file not in journal.before:
             continue
         if machine and journal.machine == machine:  # by whatever name it was reached

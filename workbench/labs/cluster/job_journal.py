@@ -7,29 +7,23 @@ server is asked. What is found again are labels: those of the lab that was opene
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import Entry, Untold, is_left, journals, new_path, note
+from workbench.labs.attached.journal import Entry, OwnedJournal, Untold
 from workbench.labs.cluster.cluster_api import ClusterApi
 from workbench.labs.cluster.job_manifest import JOB, RUN, SESSION, label_of
 from workbench.labs.cluster.pod_journal import REAP_S
-from workbench.labs.docker.strays import Owner
-
-SUFFIX = ".jobs"
 
 
 @dataclass
-class JobJournal:
+class JobJournal(OwnedJournal):
     """Jobs of one lab, through one API server."""
 
-    path: Path
-    session: str
-    owner: Owner
-    context: str
-    kubeconfig: str
+    suffix = ".jobs"
+    headings = ("context", "kubeconfig", "run")
+    context: str = ""
+    kubeconfig: str = ""
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     """In a label of every Job of this lab, and of no other's."""
     names: dict[str, str] = field(default_factory=dict)
@@ -39,26 +33,23 @@ class JobJournal:
     left: str = ""
     """What could not be deleted when something else was told, as a sentence."""
 
-    @classmethod
-    def new(cls, session: str, context: str, kubeconfig: str) -> JobJournal:
-        """A journal of this process; its file is made with the first Job."""
-        return cls(new_path(SUFFIX), session, Owner.this_process(), context, kubeconfig)
+    def __post_init__(self) -> None:
+        self.run = label_of(self.run)
 
     @property
     def labels(self) -> dict[str, str]:
         return {SESSION: label_of(self.session), RUN: self.run}
 
-    def note(self, namespace: str, name: str) -> None:
-        """That a Job is about to be created. Raises `LabError` where it cannot be written down."""
-        header = {
-            "session": self.session,
-            "owner": str(self.owner),
-            "context": self.context,
-            "kubeconfig": self.kubeconfig,
-            "run": self.run,
-        }
-        note(self.path, header, {"namespace": namespace, "job": name})
+    def add(self, namespace: str, name: str) -> None:
+        """A Job is about to be created. Raises `LabError` where that cannot be written down."""
+        self.note({"namespace": namespace, "job": name})
         self.names[name] = namespace
+
+    def take(self, entry: Entry) -> None:
+        namespace, name = entry["namespace"], entry["job"]
+        # Without labels of its own every Job of the namespace would be meant.
+        if self.run and isinstance(namespace, str) and isinstance(name, str) and label_of(name):
+            self.names[label_of(name)] = namespace
 
     async def remove(self, api: ClusterApi, only: str = "") -> tuple[str, ...]:
         """Delete every Job that is still there, or one of them; a sentence about each.
@@ -91,31 +82,11 @@ class JobJournal:
         return tuple(said)
 
 
-def kept() -> Iterator[JobJournal]:
-    """Journals that can be read, of whoever it is."""
-    return journals(SUFFIX, _read)
-
-
-def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> JobJournal:
-    session, context, kubeconfig, run = (
-        str(header.get(name, "")) for name in ("session", "context", "kubeconfig", "run")
-    )
-    journal = JobJournal(path, session, owner, context, kubeconfig, label_of(run))
-    for entry in entries:
-        namespace, name = entry.get("namespace"), entry.get("job")
-        # Without labels of its own every Job of the namespace would be meant.
-        if journal.run and isinstance(namespace, str) and isinstance(name, str) and label_of(name):
-            journal.names[label_of(name)] = namespace
-    return journal
-
-
 async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Delete the Jobs that dead labs left; a sentence about each, and about those that cannot be
     deleted yet."""
     said: list[str] = []
-    for journal in kept():
-        if not is_left(journal, alive):
-            continue
+    for journal in JobJournal.of_the_dead(alive):
         try:
             async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
                 said += await journal.remove(api)

@@ -90,7 +90,7 @@ class JobRun:
             await uncancelled(self._deleted_at_last())
 
     async def _create(self, body: Json) -> None:
-        self.journal.note(self.job.namespace, self.name)
+        self.journal.add(self.job.namespace, self.name)
         self.journal.unsure.add(self.name)
         try:
             self._uid = await self._created(body)

@@ -58,13 +58,7 @@ class PodFunction(RunningFunction):
     def claim(self) -> None:
         """Raises `LabError` where another lab changes it."""
         self._expected, self.cores, self._wrong = self.found.cpu, 0.0, None
-        other = pod_journal.in_use(self.found)
-        if other is not None and other.path != self.journal.path:
-            raise LabError(
-                f"session {other.session} (process {other.owner.pid}) measures it now",
-                where=self.place,
-                remedy="Let that end first",
-            )
+        self.journal.refuse(pod_journal.in_use(self.found), self.place)
 
     async def allocate(self, configuration: Configuration) -> None:
         """Give it the CPU of a configuration, in place; without one it keeps what it has.

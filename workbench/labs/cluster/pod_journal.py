@@ -8,29 +8,16 @@ context.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import (
-    AGAIN,
-    Entry,
-    Untold,
-    is_left,
-    journals,
-    new_path,
-    note,
-)
+from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal, Untold
 from workbench.labs.cluster.cluster_api import CONFLICT, NOT_FOUND, ApiRefused, ClusterApi, Json
 from workbench.labs.cluster.cpu_amounts import CpuGiven
 from workbench.labs.cluster.found_pod import FoundPod, spec_of
 from workbench.labs.cluster.resizing import answer_of, ask_for
-from workbench.labs.docker.strays import Owner
 
-SUFFIX = ".pods"
 REAP_S = 5.0
 """How long the server of a dead session's pods is tried: an engine that starts does not wait."""
 
@@ -50,23 +37,16 @@ class PodContainer:
 
 
 @dataclass
-class PodJournal:
+class PodJournal(OwnedJournal):
     """Changes of one lab, through one API server."""
 
-    path: Path
-    session: str
-    owner: Owner
-    context: str
-    kubeconfig: str
+    suffix = ".pods"
+    headings = ("context", "kubeconfig")
+    context: str = ""
+    kubeconfig: str = ""
     before: dict[PodContainer, CpuGiven] = field(default_factory=dict)
     ours: dict[PodContainer, list[CpuGiven]] = field(default_factory=dict)
     """Everything that was asked for."""
-
-    @classmethod
-    def new(cls, session: str, context: str, kubeconfig: str) -> PodJournal:
-        """A journal of this process; its file is made with the first change."""
-        owner = Owner.this_process()
-        return cls(new_path(SUFFIX), session, owner, context, kubeconfig)
 
     async def change(self, api: ClusterApi, found: FoundPod, cpu: CpuGiven) -> Json:
         """Ask for another CPU of a container, after noting what it had; the pod as it is then.
@@ -83,18 +63,17 @@ class PodJournal:
             "before": [before.limit, before.request],
             "ours": [cpu.limit, cpu.request],
         }
-        note(self.path, self._header, entry)
+        self.note(entry)
         self.ours.setdefault(whose, []).append(cpu)
         return await ask_for(api, whose.namespace, whose.pod, whose.uid, whose.container, cpu)
 
-    @property
-    def _header(self) -> dict[str, str]:
-        return {
-            "session": self.session,
-            "owner": str(self.owner),
-            "context": self.context,
-            "kubeconfig": self.kubeconfig,
-        }
+    def take(self, entry: Entry) -> None:
+        whose = PodContainer(
+            *(str(entry[name]) for name in ("namespace", "pod", "uid", "container"))
+        )
+        before, ours = _given(entry["before"]), _given(entry["ours"])
+        self.before.setdefault(whose, before)
+        self.ours.setdefault(whose, []).append(ours)
 
     async def restore(self, api: ClusterApi) -> tuple[str, ...]:
         """Ask for what was before; a sentence about every container that had another CPU.
@@ -155,27 +134,6 @@ class PodJournal:
         return f"{whose.place}: its CPU is {before}{AGAIN}"
 
 
-def kept() -> Iterator[PodJournal]:
-    """Journals that can be read, of whoever it is."""
-    return journals(SUFFIX, _read)
-
-
-def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> PodJournal:
-    session, context, kubeconfig = (
-        str(header.get(name, "")) for name in ("session", "context", "kubeconfig")
-    )
-    journal = PodJournal(path, session, owner, context, kubeconfig)
-    for entry in entries:
-        with suppress(KeyError, ValueError, TypeError):
-            whose = PodContainer(
-                *(str(entry[name]) for name in ("namespace", "pod", "uid", "container"))
-            )
-            before, ours = _given(entry["before"]), _given(entry["ours"])
-            journal.before.setdefault(whose, before)
-            journal.ours.setdefault(whose, []).append(ours)
-    return journal
-
-
 def _given(pair: Any) -> CpuGiven:
     limit, request = pair
     given = CpuGiven(str(limit), str(request))
@@ -187,9 +145,7 @@ async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Put back what dead labs changed; a sentence about everything that was another, and about
     everything that cannot be put back yet."""
     said: list[str] = []
-    for journal in kept():
-        if not is_left(journal, alive):
-            continue
+    for journal in PodJournal.of_the_dead(alive):
         try:
             async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
                 said += await journal.restore(api)
@@ -205,4 +161,6 @@ untold = Untold()
 def in_use(whose: FoundPod) -> PodJournal | None:
     """The journal of another lab that lives and has changed that container."""
     key = PodContainer(whose.namespace, whose.pod, whose.uid, whose.container)
-    return next((one for one in kept() if key in one.before and one.owner.may_live()), None)
+    return next(
+        (one for one in PodJournal.kept() if key in one.before and one.owner.may_live()), None
+    )

@@ -176,21 +176,19 @@ async def _compile(compiling: DockerContainer, listener: Listener) -> None:
 def _keep(binary: bytes) -> Path:
     """Raises `LabError` where it cannot be written."""
     kept = cached()
-    unfinished = files.partial(kept)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         _trouble().unlink(missing_ok=True)
-        unfinished.write_bytes(binary)
-        unfinished.chmod(0o755)
-        return unfinished.rename(kept)
+        with files.whole(kept) as unfinished:
+            unfinished.write_bytes(binary)
+            unfinished.chmod(0o755)
+        return kept
     except OSError as error:
         raise LabError(
             f"what was built cannot be kept: {error.strerror}",
             where=str(kept.parent),
             remedy="Make room there",
         ) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 async def _is_right(program: str) -> bool:
