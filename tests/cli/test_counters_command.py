@@ -59,7 +59,7 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     few = workbench.run("counters", *map(str, two), expect=2)
     assert "2 experiments" in few.stderr
     assert "Give more files" in few.stderr
-    with pytest.raises(UsageError, match="there is no such file or folder"):
+    with pytest.raises(UsageError, match="gone: cannot be read: No such file"):
         counters([tmp_path / "gone"])
     with pytest.raises(UsageError, match="did you mean output_rate"):
         counters(two, reading=CountersReading(kpi="output"))
