@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from workbench.domain.campaign import Campaign
 from workbench.domain.competitors import COMPETITOR, FULL, STRESSOR, Competitor, CompetitorPlace
 from workbench.domain.errors import LabError, LabGone, WorkbenchError
+from workbench.domain.topology import Target
 from workbench.labs.components.component import Component, Ended, Limits, Outcome
 from workbench.labs.components.target import Deployed
 from workbench.labs.components.wiring import SINK, SOURCE
@@ -63,9 +64,11 @@ def quota(competitor: Competitor, cores: int) -> float:
 
 
 def cores_at(
-    place: CompetitorPlace, pins: Mapping[str, Sequence[int]], host_cores: int
+    place: CompetitorPlace, pins: Mapping[str, Sequence[int]], target: Target, host_cores: int
 ) -> tuple[int, ...]:
-    """Cores of a place; those of components that are pinned nowhere are all. Raises `LabError`.
+    """Cores of a place beside a target; components that are pinned nowhere have all of them.
+
+    Raises `LabError` where the place has none.
 
     Parameters
     ----------
@@ -75,8 +78,7 @@ def cores_at(
     ends = {core for name in (SOURCE, SINK) for core in pins.get(name, every)}
     if place == "neighbours":
         return tuple(sorted(ends))
-    functions = [set(cores) for name, cores in pins.items() if name not in (SOURCE, SINK)]
-    own = set().union(*functions) if functions else set(every)
+    own = {core for vnf in target.vnfs for core in pins.get(vnf.name, every)}
     if place == "function":
         return tuple(sorted(own))
     others = tuple(core for core in every if core not in own | ends)
@@ -204,7 +206,8 @@ class Rivals:
             yield None
             return
         deployed = self.deployed
-        rival = Rival(competitor, cores_at(competitor.place, deployed.pins, deployed.host_cores))
+        cores = cores_at(competitor.place, deployed.pins, deployed.target, deployed.host_cores)
+        rival = Rival(competitor, cores)
         try:
             await self._safely(rival, self._begin(rival, seconds))
             yield rival

@@ -68,7 +68,8 @@ class ComponentLab(ABC):
         for plan in self._campaign.targets:
             wiring.stages(plan.target, templates)
             for competitor in competing.asked_for(self._campaign):
-                competing.cores_at(competitor.place, self._pins(plan.target), self._cores)
+                pins = self._pins(plan.target)
+                competing.cores_at(competitor.place, pins, plan.target, self._cores)
 
     def _needed(self) -> list[VnfTemplate]:
         """Templates of everything that the campaign deploys."""
