@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -61,5 +62,8 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     assert "Give more files" in few.stderr
     with pytest.raises(UsageError, match="gone: cannot be read: No such file"):
         counters([tmp_path / "gone"])
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is no file but a pipe"):
+        counters([tmp_path / "pipe"])
     with pytest.raises(UsageError, match="did you mean output_rate"):
         counters(two, reading=CountersReading(kpi="output"))

@@ -57,6 +57,8 @@ def test_only_kpis_that_a_window_states_are_told() -> None:
     sla = _sla("p95<=100ms")
     assert sla is not None
     assert (sla.kpi, sla.limit) == ("p95_ms", 100.0)
+    with pytest.raises(UsageError, match="nothing can stand behind @"):
+        _sla("p95<=100ms @ rate=300/s")
     with pytest.raises(UsageError, match="but its limit is"):
         _sla("throughput<=100/s")
 

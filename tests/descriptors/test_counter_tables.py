@@ -120,6 +120,29 @@ def test_a_latency_that_stands_for_no_answer_is_set_aside(tmp_path: Path) -> Non
     assert len(read_counters([file], "output_rate").rows.y) == 40
 
 
+def test_rows_in_no_order_are_refused_and_a_second_out_of_order_begins_nothing(
+    tmp_path: Path,
+) -> None:
+    file = experiment(tmp_path / "a.csv", 1, 40)
+    head, *rows = file.read_text().splitlines()
+    rows[10], rows[11] = rows[11], rows[10]
+    file.write_text("\n".join([head, *rows]), encoding="utf-8")
+    assert len(read_counters([file]).experiments) == 1
+    file.write_text("\n".join([head, *(rows[17 * n % 40] for n in range(40))]), encoding="utf-8")
+    with pytest.raises(UsageError, match="its seconds go back every"):
+        read_counters([file])
+
+
+def test_seconds_as_perf_writes_them_are_no_gaps(tmp_path: Path) -> None:
+    file = experiment(tmp_path / "a.csv", 1, 40)
+    head, *rows = file.read_text().splitlines()
+    cells = [row.split(",") for row in rows]
+    for number, row in enumerate(cells):
+        row[0] = f"{1.0001 * (number + 1 + 5 * (number >= 20)):.6f}"
+    file.write_text("\n".join([head, *map(",".join, cells)]), encoding="utf-8")
+    assert any(note.startswith("1 gap in the seconds") for note in read_counters([file]).notes)
+
+
 def test_the_largest_of_latencies_that_lie_close_is_a_measurement(tmp_path: Path) -> None:
     """Whole microseconds repeat to the last digit."""
     file = experiment(tmp_path / "a.csv", 1, 40)

@@ -61,6 +61,14 @@ def test_what_has_ended_stands_last_and_is_forgotten_after_a_while() -> None:
     assert [w.watched.pid for w in known.of("demo", 0.0, 3.0 + ENDED_S).watches] == [8]
 
 
+def test_looks_after_a_clock_was_set_back_are_the_last_ones() -> None:
+    known = ReportedWatches()
+    known.take(ReportLook(WEB, look(1000.0)), 1000.0)
+    known.take(ReportLook(WEB, look(700.0)), 700.0)
+    (watch,) = known.of("demo", 999.0, 700.0).watches
+    assert [each.at for each in watch.looks] == [700.0]
+
+
 def test_words_and_watches_of_another_process_are_bounded() -> None:
     known = ReportedWatches()
     for pid in range(MOST_WATCHES + 3):

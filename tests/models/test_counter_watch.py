@@ -62,6 +62,13 @@ def test_counters_outside_of_what_was_learned_have_a_reason_and_no_figure(
     assert broken.value is None
 
 
+def test_a_function_that_serves_nobody_has_no_figure(watch: CounterWatch) -> None:
+    for traffic in (0.0, 100.0):
+        look = watch.look({**seen(200.0, 0.2), "rx_packets": traffic}, {})
+        assert look.value is None
+        assert f"outside of what was learned: rx_packets is {traffic:g}" in look.why
+
+
 def test_a_missing_counter_is_named_with_its_reason(watch: CounterWatch) -> None:
     counted = seen(300.0, 0.1)
     del counted["cpu_wait_s"]
