@@ -8,7 +8,7 @@ from published_counters import LineModel
 
 from workbench.domain.errors import DataError
 from workbench.models.counter_rows import CounterRows
-from workbench.models.counter_transfer import of_own_experiments, transferred
+from workbench.models.counter_transfer import _apart, of_own_experiments, transferred
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +72,15 @@ def test_what_cannot_be_transferred_is_a_sentence() -> None:
     strange = CounterRows(("else",), np.ones((3, 1)), np.ones(3), np.arange(3))
     with pytest.raises(DataError, match="no counter of a is one of b, too"):
         transferred({"a": function(0), "b": strange}, "a", 0)
+
+
+def test_a_function_in_one_of_the_experiments_of_others_is_tried_in_it() -> None:
+    groups = np.repeat(np.arange(10), 4)
+    others = CounterRows(("cycles",), np.ones((40, 1)), np.ones(40), groups)
+    own = others.taken(np.flatnonzero(groups == 5))
+    tried, (learned,) = _apart(own, [others], 0)
+    assert len(tried.y) == 4
+    assert 5 not in learned.groups
+    assert set(learned.groups) == set(range(10)) - {5}
+    with pytest.raises(DataError, match="those that it is to be tried on"):
+        _apart(own, [own], 0)
