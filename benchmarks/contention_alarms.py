@@ -59,6 +59,8 @@ QUIET_S = (3.0, 8.0)
 """Before each injection, drawn evenly, once the alarm of the one before is over."""
 CLEARING_S = 40.0
 """For which an alarm may take to clear before the next injection."""
+PIECE_S = 300.0
+"""Of a rest without any."""
 LEARNING_S = 180.0
 DRIVE_S = 60.0
 """Of one stretch of load; the next, at another rate, begins half a second after it."""
@@ -311,6 +313,12 @@ async def rest(watched: Watched, seconds: float) -> tuple[Quiet, float]:
     return quiet_of(watched.looks[known:], seconds), clearing_s
 
 
+def pieces(seconds: float) -> list[float]:
+    """Of a long rest, so that a go which is interrupted has all but the last of them."""
+    whole, left = divmod(seconds, PIECE_S)
+    return [PIECE_S] * int(whole) + [left] * (left > 0.0)
+
+
 async def inject(
     watched: Watched, competitor: Competitor, core: int, draw: random.Random
 ) -> tuple[Injection, Quiet]:
@@ -379,8 +387,8 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
         async with watching(session, function, at, kpi, apart) as watched:
             watched.begin()
             try:
-                if asked.quiet_s > 0.0:
-                    played.quiet.append((await rest(watched, asked.quiet_s))[0])
+                for seconds in pieces(asked.quiet_s):
+                    played.quiet.append((await rest(watched, seconds))[0])
                     print(played.quiet[-1], flush=True)
                 for number in range(1, asked.times + 1):
                     if driving.done():

@@ -2,9 +2,10 @@
 
 A session that was measured beside competitors (docs/counters.md) has more samples than a model may
 be given: it gets n of them, and is asked about the others. Which n is decided by their stimuli
-alone (load, competitor, intensity, place), never by what was measured: at random, or each as far
-as can be from those that are taken already (a greedy maximin design). Told is the error after n,
-over draws; a design begins with another stimulus in each.
+alone (load, competitor, intensity, place), never by what was measured: at random; in regular steps
+of load under each competitor alike (load and resource stimulus of paper C, III-A, crossed);
+or each as far as can be from those that are taken already (a greedy maximin design). Told is the
+error after n, over draws; a design begins with another stimulus in each, steps at another load.
 """
 
 from __future__ import annotations
@@ -60,6 +61,23 @@ def designed(places: Floats, count: int, first: int) -> list[int]:
     return taken
 
 
+def gridded(places: Floats, count: int, draw: np.random.Generator) -> list[int]:
+    """The same number of each competitor's samples, their loads those next to regular steps."""
+    kinds = np.unique(places[:, 1:], axis=0, return_inverse=True)[1].ravel()
+    members = [np.flatnonzero(kinds == kind) for kind in draw.permutation(kinds.max() + 1)]
+    many = [len(part) for part in np.array_split(np.arange(count), len(members))]
+    if any(n > len(own) for n, own in zip(many, members, strict=True)):
+        raise DataError(f"{count} samples cannot be split evenly over {len(members)} competitors")
+    taken: list[int] = []
+    for n, own in zip(many, members, strict=True):
+        left = own.tolist()
+        for load in (np.arange(n) + draw.random()) / max(n, 1):
+            nearest = min(left, key=lambda one: abs(places[one, 0] - load))
+            left.remove(nearest)
+            taken.append(nearest)
+    return taken
+
+
 def error(rows: CounterRows, seen: Ints) -> float:
     """Median share by which the rows that are not seen are missed."""
     model = OwnCounterModel(0).fit(rows.x[seen], rows.y[seen], rows.groups[seen])
@@ -80,32 +98,39 @@ def by_sample(taken: Sequence[Measurement], function: str, kpi: str) -> CounterR
     return without_idle_features(rows)[0]
 
 
+def ratio(these: Floats, those: Floats) -> str:
+    """Of errors in the same draws: the geometric mean, and its 95 % interval."""
+    logs = np.log(these / those)
+    low, high = np.exp(stats.t.interval(0.95, DRAWS - 1, logs.mean(), stats.sem(logs)))
+    return f"{np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f})"
+
+
 def table(taken: Sequence[Measurement], function: str, kpi: str) -> str:
     rows, places = by_sample(taken, function, kpi), places_of(taken)
     lines = [
         f"{kpi} of {function}: {len(taken)} samples, median error on those that a model is not "
         f"given, mean and 95 % interval over {DRAWS} draws",
         "",
-        "| given | at random | designed | designed / random, 95 % |",
-        "|---|---|---|---|",
+        "| given | at random | in steps | designed | designed / random, 95 % | designed / steps |",
+        "|---|---|---|---|---|---|",
     ]
     for share in SHARES:
         count = max(4, round(share * len(taken)))
-        random, design = np.empty(DRAWS), np.empty(DRAWS)
-        for draw in range(DRAWS):
-            order = np.random.default_rng(draw).permutation(len(taken))
+        random, steps, design = np.empty((3, DRAWS))
+        for number in range(DRAWS):
+            draw = np.random.default_rng(number)
+            order = draw.permutation(len(taken))
             for found, chosen in (
                 (random, order[:count].tolist()),
+                (steps, gridded(places, count, draw)),
                 (design, designed(places, count, int(order[0]))),
             ):
                 seen = np.zeros(len(taken), dtype=bool)
                 seen[chosen] = True
-                found[draw] = error(rows, seen)
-        logs = np.log(design / random)
-        low, high = np.exp(stats.t.interval(0.95, DRAWS - 1, logs.mean(), stats.sem(logs)))
+                found[number] = error(rows, seen)
         lines.append(
-            f"| {count} | {random.mean():.1%} | {design.mean():.1%} | "
-            f"{np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f}) |"
+            f"| {count} | {random.mean():.1%} | {steps.mean():.1%} | {design.mean():.1%} | "
+            f"{ratio(design, random)} | {ratio(design, steps)} |"
         )
     return "\n".join(lines)
 

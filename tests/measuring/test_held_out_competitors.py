@@ -26,10 +26,11 @@ from contention_alarms import (
     summary,
 )
 from counted_sessions import HeldOut, competitor_table, held_out
-from designed_stimuli import designed, places_of
+from designed_stimuli import designed, gridded, places_of
 from session_making import measurement
 
 from workbench.domain.competitors import Competitor
+from workbench.domain.errors import DataError
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Measurement, Window
@@ -162,6 +163,16 @@ def test_a_design_takes_what_is_furthest_from_what_it_has() -> None:
     line = np.array([[0.0], [0.1], [0.5], [1.0]])
     assert designed(line, 3, 0) == [0, 3, 2]
     assert sorted(designed(line, 4, 1)) == [0, 1, 2, 3]
+
+
+def test_steps_of_load_are_the_same_under_each_competitor() -> None:
+    places = np.array([[load, kind] for kind in (0.0, 1.0) for load in np.linspace(0.0, 1.0, 11)])
+    chosen = gridded(places, 6, np.random.default_rng(0))
+    alone, beside = (sorted(places[c, 0] for c in chosen if places[c, 1] == k) for k in (0.0, 1.0))
+    assert alone == beside and len(set(chosen)) == 6
+    assert np.diff(alone) == pytest.approx([1 / 3, 1 / 3], abs=0.1)
+    with pytest.raises(DataError, match="split evenly"):
+        gridded(places[:12], 6, np.random.default_rng(0))
 
 
 def test_a_stimulus_is_load_and_competitor_and_nothing_measured() -> None:
