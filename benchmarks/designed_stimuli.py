@@ -69,9 +69,10 @@ def gridded(places: Floats, count: int, draw: np.random.Generator) -> list[int]:
     if any(n > len(own) for n, own in zip(many, members, strict=True)):
         raise DataError(f"{count} samples cannot be split evenly over {len(members)} competitors")
     taken: list[int] = []
+    begin = draw.random()
     for n, own in zip(many, members, strict=True):
         left = own.tolist()
-        for load in (np.arange(n) + draw.random()) / max(n, 1):
+        for load in (np.arange(n) + begin) / max(n, 1):
             nearest = min(left, key=lambda one: abs(places[one, 0] - load))
             left.remove(nearest)
             taken.append(nearest)
