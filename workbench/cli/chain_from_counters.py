@@ -69,9 +69,7 @@ async def _read(
     session: str, wanted: str, kpi: str
 ) -> tuple[Campaign, Target, Sequence[CountedFunction], Measured]:
     """The campaign, the chain, its functions with their counters, and where it is asked."""
-    import asyncio
-
-    from workbench.cli.context import any_client
+    from workbench.cli.context import any_client, computed
     from workbench.cli.session_counters import samples_alone, samples_listed
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ViewSession
@@ -86,7 +84,7 @@ async def _read(
         campaign = (await client.ask(ViewSession(session))).view.campaign
         if campaign is None:
             raise UsageError("holds no campaign yet", where=session)
-        chain = await asyncio.to_thread(_chain, campaign, wanted)
+        chain = await computed(_chain, campaign, wanted)
         functions = []
         for target in profiles_for(campaign, chain):
             taken = await samples_alone(client, session, target.name)

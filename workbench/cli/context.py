@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +160,25 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
 
     return asyncio.run(guarded())
+
+
+async def computed(compute: Callable[..., T], *arguments: object) -> T:
+    """As `asyncio.to_thread`, but who presses Ctrl-C does not wait until it has ended.
+
+    `asyncio.run` joins the threads of its executor however long they compute; this one ends with
+    the process.
+    """
+    answer: Future[T] = Future()
+    answer.set_running_or_notify_cancel()  # its waiter may leave, and it is answered all the same
+
+    def compute_it() -> None:
+        try:
+            answer.set_result(compute(*arguments))
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=compute_it, daemon=True).start()
+    return await asyncio.wrap_future(answer)
 
 
 def is_guest() -> bool:

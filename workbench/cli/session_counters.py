@@ -77,9 +77,7 @@ async def counted_of(
 
     Another that taught nothing is left out, and said.
     """
-    import asyncio
-
-    from workbench.cli.context import any_client, say
+    from workbench.cli.context import any_client, computed, say
     from workbench.domain.errors import DataError, UsageError
     from workbench.domain.messages import ViewSession
     from workbench.engine.answers.counter_learning import ceiling_of, counted_rows
@@ -95,7 +93,7 @@ async def counted_of(
         for name in dict.fromkeys((function, *alone)):
             try:
                 taken = await samples_alone(client, session, name)
-                found[name] = await asyncio.to_thread(
+                found[name] = await computed(
                     counted_rows, taken, name, kpi, ceiling_of(campaign, kpi)
                 )
             except (DataError, UsageError) as error:

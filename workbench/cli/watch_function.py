@@ -85,9 +85,7 @@ def _sla(text: str) -> Sla | None:
 
 async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[CountedRows, Attached]:
     """What the session has to teach, and where the function runs."""
-    import asyncio
-
-    from workbench.cli.context import any_client
+    from workbench.cli.context import any_client, computed
     from workbench.cli.session_counters import must_be_carried, samples_alone
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ViewSession
@@ -101,7 +99,7 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
         attached = _place(at, function, campaign.attached)
         taken = await samples_alone(client, session, function)
     ceiling = ceiling_of(campaign, kpi)
-    rows = await asyncio.to_thread(counted_rows, taken, function, kpi, ceiling)
+    rows = await computed(counted_rows, taken, function, kpi, ceiling)
     return rows, attached
 
 

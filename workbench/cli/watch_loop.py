@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.chains.drift import CLIPPED, Cusum, threshold
-from workbench.cli.context import put, put_json, say
+from workbench.cli.context import computed, put, put_json, say
 from workbench.cli.watch_reporting import LookReporter
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
@@ -79,11 +79,11 @@ async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) ->
     live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
     rows = await _read_here(live, counted)
     say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
-    model = await asyncio.to_thread(_learned, rows)
+    model = await computed(_learned, rows)
     accuracy = _accuracy(orders, counted, model, found)
     for sentence in accuracy:
         say(sentence)
-    test = await asyncio.to_thread(_contention, rows)
+    test = await computed(_contention, rows)
     following = LiveWatch(orders, model, live, test)
     if orders.session:
         following.reporter = LookReporter(_watched(orders, found, accuracy))

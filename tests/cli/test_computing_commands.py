@@ -1,0 +1,43 @@
+"""What a command computes beside its loop: its answer, its error, and that Ctrl-C does not wait."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from workbench.cli.context import computed, execute
+
+ENDLESS = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a script starts
+from workbench.cli import context, main
+def endless():
+    print("computing", flush=True)
+    time.sleep(600)
+import workbench.cli.app as app
+app.app = lambda: context.execute(context.computed(endless))
+main()
+"""
+
+
+def test_its_answer_and_its_error_are_those_of_what_was_computed() -> None:
+    assert execute(computed(divmod, 7, 3)) == (2, 1)
+    with pytest.raises(ZeroDivisionError):
+        execute(computed(divmod, 7, 0))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_interrupts_does_not_wait_until_it_has_ended(number: signal.Signals) -> None:
+    arguments = [sys.executable, "-c", ENDLESS]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"computing\n"
+            running.send_signal(number)
+            said = running.communicate(timeout=60)[1]
+        finally:
+            running.kill()
+    assert (running.returncode, said) == (130, b"")
