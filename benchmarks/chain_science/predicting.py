@@ -52,8 +52,7 @@ class Known:
 
     @property
     def kpi_max(self) -> float:
-        campaign = self.grid.campaign
-        return campaign.kpi_max if self.kpi == campaign.kpi else math.inf
+        return self.grid.campaign.ceiling(self.kpi)
 
     @cached_property
     def prediction(self) -> ChainForecaster:

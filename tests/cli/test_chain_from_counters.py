@@ -78,6 +78,8 @@ def test_a_chain_that_nobody_measured_is_told_and_held_against_nothing(
     assert told["score"] is None
     assert len(told["points"]) == 24, "four competitors, six loads"
     assert all(point["measured"] == [] for point in told["points"])
+    most = max(point["predicted"]["mean"] for point in told["points"] if point["predicted"])
+    assert most > 260.0, "what p95 is cut at in milliseconds cuts no requests per second"
     text = chain_text(told)
     assert "nobody has measured this chain" in text
     assert "others take of its cores" in text

@@ -25,7 +25,8 @@ def chain_from_counters(session: str, wanted: str, kpi: str) -> dict[str, Any]:
 
     campaign, chain, functions, measured = execute(_read(session, wanted, kpi))
     cores = cores_of_chain(campaign, chain)
-    composed = CountedChain(chain, functions, kpi, cores, campaign.kpi_max, learning=say)
+    ceiling = campaign.ceiling(kpi)
+    composed = CountedChain(chain, functions, kpi, cores, ceiling, learning=say)
     asked = list(measured.items())[:MOST_POINTS]
     points = [composed.at(configuration, wl, known) for (configuration, wl), known in asked]
     notes = []

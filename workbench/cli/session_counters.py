@@ -80,7 +80,7 @@ async def counted_of(
     from workbench.cli.context import any_client, computed, say
     from workbench.domain.errors import DataError, UsageError
     from workbench.domain.messages import ViewSession
-    from workbench.engine.answers.counter_learning import ceiling_of, counted_rows
+    from workbench.engine.answers.counter_learning import counted_rows
 
     found: dict[str, CountedRows] = {}
     async with any_client() as client:
@@ -93,9 +93,7 @@ async def counted_of(
         for name in dict.fromkeys((function, *alone)):
             try:
                 taken = await samples_alone(client, session, name)
-                found[name] = await computed(
-                    counted_rows, taken, name, kpi, ceiling_of(campaign, kpi)
-                )
+                found[name] = await computed(counted_rows, taken, name, kpi, campaign.ceiling(kpi))
             except (DataError, UsageError) as error:
                 if name == function:
                     raise

@@ -89,7 +89,7 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
     from workbench.cli.session_counters import must_be_carried, samples_alone
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ViewSession
-    from workbench.engine.answers.counter_learning import ceiling_of, counted_rows
+    from workbench.engine.answers.counter_learning import counted_rows
 
     async with any_client() as client:
         campaign = (await client.ask(ViewSession(session))).view.campaign
@@ -98,7 +98,7 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
         must_be_carried(campaign, kpi)
         attached = _place(at, function, campaign.attached)
         taken = await samples_alone(client, session, function)
-    ceiling = ceiling_of(campaign, kpi)
+    ceiling = campaign.ceiling(kpi)
     rows = await computed(counted_rows, taken, function, kpi, ceiling)
     return rows, attached
 

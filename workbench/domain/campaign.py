@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -208,6 +209,10 @@ class Campaign:
     def find_target(self, target: str) -> TargetPlan | None:
         """None where this campaign has no such target: it may have been another's."""
         return next((p for p in self.targets if p.target.name == target), None)
+
+    def ceiling(self, kpi: str) -> float:
+        """`kpi_max`, which is one of the campaign's own KPI alone; infinite for any other."""
+        return self.kpi_max if kpi == self.kpi else math.inf
 
     def target_plan(self, target: str) -> TargetPlan:
         """Raises `KeyError` where there is none of that name."""

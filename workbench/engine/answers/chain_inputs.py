@@ -6,7 +6,6 @@ Gathered by the engine, composed in the worker process: `compose` makes of it wh
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -113,8 +112,7 @@ class Subject:
     @property
     def kpi_max(self) -> float:
         """Ceiling of the KPI: the campaign's for its own KPI, none for another."""
-        campaign = self.own.campaign
-        return campaign.kpi_max if self.own.kpi == campaign.kpi else math.inf
+        return self.own.campaign.ceiling(self.own.kpi)
 
     @property
     def superseded(self) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from workbench.domain.campaign import Campaign
 from workbench.domain.errors import DataError
 from workbench.domain.sample_review import SampleDetail
 from workbench.domain.samples import Measurement
@@ -32,11 +30,6 @@ class CountedRows:
     of: int
 
 
-def ceiling_of(campaign: Campaign, kpi: str) -> float:
-    """The campaign's `kpi_max`, which is one of its own KPI alone."""
-    return campaign.kpi_max if kpi == campaign.kpi else math.inf
-
-
 def counted_rows(
     taken: Iterable[Measurement | SampleDetail], function: str, kpi: str, ceiling: float
 ) -> CountedRows:
@@ -44,7 +37,7 @@ def counted_rows(
 
     Parameters
     ----------
-    ceiling : above it a response time is told as this; infinite: none is (`ceiling_of`).
+    ceiling : above it a response time is told as this; infinite: none is (`Campaign.ceiling`).
 
     Raises
     ------

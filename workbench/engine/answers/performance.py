@@ -78,7 +78,7 @@ class PredictedDeployments:
         found = {kpi: parts_from(_learned(order, profiles, kpi)) for kpi in kpis}
 
         def composed(graph: Node, kpi: str) -> ChainForecaster:
-            ceiling = campaign.kpi_max if kpi == campaign.kpi else math.inf
+            ceiling = campaign.ceiling(kpi)
             return ChainForecaster(graph, parts_of(graph, found[kpi].parts), kpi, kpi_max=ceiling)
 
         single = spread(order.chain.graph, {}, balancers)
