@@ -18,6 +18,7 @@ from workbench.chains.neighbours import (
     Contention,
     ContentionLevel,
     contention_at,
+    fair_shares,
     levels_at,
 )
 from workbench.chains.usage import ExpectedUsage
@@ -199,3 +200,19 @@ def test_two_instances_of_a_profile_may_have_unlike_neighbours(samples: list[Sam
     )
     beside_each_other = sum(one.beside.value for one in told.functions)
     assert told.value.value == pytest.approx(beside_each_other + ALONE_MS["a"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shares"),
+    [
+        ([0.2, 0.3, 0.4], [0.2, 0.3, 0.4]),
+        ([0.2, 0.9, 0.9], [0.2, 0.4, 0.4]),
+        ([0.4, 0.3, 0.5], [0.35, 0.3, 0.35]),
+        ([1.0, 0.05], [0.95, 0.05]),
+    ],
+)
+def test_a_core_is_shared_evenly_among_those_that_want_more(
+    wanted: list[float], shares: list[float]
+) -> None:
+    assert fair_shares(wanted, 1) == pytest.approx(shares)
+    assert fair_shares([2 * one for one in wanted], 2) == pytest.approx([2 * s for s in shares])

@@ -151,6 +151,23 @@ def test_an_output_that_takes_nothing_is_said(workbench: Workbench, command: str
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_error_and_no_file_takes_their_place(
+    workbench: Workbench, closed: str, tmp_path: Path
+) -> None:
+    wanted = tmp_path / "demo-real.csv"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", COMMAND, "export", "demo-real", "--as", "csv",
+         "--output", str(tmp_path)],
+        env=workbench.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=workbench.longest_s,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(wanted) not in wanted.read_text(), "what is told is not in the file"
+
+
 def test_a_log_that_is_a_folder(workbench: Workbench) -> None:
     (workbench.root / ".workbench" / "workbench.log").mkdir(parents=True)
     assert "cannot be read" in workbench.run("logs", expect=2).stderr

@@ -78,7 +78,7 @@ def test_a_chain_that_nobody_measured_is_told_and_held_against_nothing(
     assert told["score"] is None
     assert len(told["points"]) == 24, "four competitors, six loads"
     assert all(point["measured"] == [] for point in told["points"])
-    most = max(point["predicted"]["mean"] for point in told["points"] if point["predicted"])
+    most = max(point["value"]["value"] for point in told["points"] if point["value"])
     assert most > 260.0, "what p95 is cut at in milliseconds cuts no requests per second"
     text = chain_text(told)
     assert "nobody has measured this chain" in text
@@ -97,6 +97,11 @@ def test_what_cannot_be_composed_is_a_sentence(session: str) -> None:
     refused("nothing else is asked with it", "a,b", more=MoreOfCounters(unseen="haproxy"))
     with pytest.raises(UsageError, match="nothing else is asked with it"):
         counters(of=CountersOfSession(chain="haproxy,tinyproxy"))
+
+
+def test_of_a_simulated_function_no_counters_are_claimed(session: str) -> None:
+    with pytest.raises(UsageError, match="simulated lab, where no kernel counts"):
+        counters(of=CountersOfSession(session, function="haproxy"), reading=P95)
 
 
 def test_samples_without_counters_teach_nothing() -> None:

@@ -27,6 +27,11 @@ def test_a_session_that_has_nothing_to_teach_is_refused(workbench: Workbench) ->
     assert "workbench discover" in nowhere.stderr
     strange = workbench.run("watch", "demo-real", "varnish", "--at", "pid:1", expect=2)
     assert "has no samples of varnish" in strange.stderr
+    chain = workbench.run(
+        "watch", "chain-real", "tinyproxy-haproxy", "--at", "container:web", expect=2
+    )
+    assert "is a chain" in chain.stderr
+    assert "--chain tinyproxy-haproxy" in chain.stderr
 
 
 @pytest.mark.parametrize(

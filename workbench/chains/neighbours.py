@@ -18,7 +18,7 @@ from workbench.chains.composition import CARRIED, ChainForecaster, Outlook
 from workbench.chains.function_profiles import Part
 from workbench.chains.usage import ExpectedUsage
 from workbench.domain.chains import NeighbourCost, SharedCores
-from workbench.domain.competitors import COMPETITOR, NONE, Competitor, competitor_of
+from workbench.domain.competitors import COMPETITOR, FULL, NONE, Competitor, competitor_of
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
@@ -78,12 +78,13 @@ ContentionReader = Callable[[Forecaster, Contention], Forecaster]
 
 @dataclass(frozen=True)
 class OutlookBeside:
-    """A chain at one operating point: on shared cores, as if each function had its own, and what
-    these cost each other."""
+    """A chain at one operating point: on shared cores, as if each function had its own, what
+    these cost each other, and those that want more of their cores than they are left with."""
 
     beside: Outlook
     alone: Outlook
     costs: tuple[NeighbourCost, ...]
+    starved: tuple[str, ...] = ()
 
 
 class BesideNeighbours:
@@ -184,7 +185,7 @@ class ChainOnSharedCores:
         points = _beside([(configuration, wl)], rival.text if rival else NONE)
         alone = self._chain.outlook(points)
         cores = self._usage.forecast(points)
-        parts, found = dict(self._chain.parts), {}
+        parts, found, starved = dict(self._chain.parts), {}, []
         for name, others in self._neighbours.items():
             if others:
                 load, many = float(alone.loads[name][0]), len(self._cores[name])
@@ -193,6 +194,11 @@ class ChainOnSharedCores:
                 if rival is not None:
                     taken = _with_rival(rival.text, taken, levels, cores[name], many)
                 found[name] = contention_at(name, taken, levels)
+                wanted = [float(np.exp(cores[one].mean[0])) for one in (name, *others)]
+                if rival is not None:
+                    wanted.append(many * rival.intensity / FULL)
+                if fair_shares(wanted, many)[0] < wanted[0]:
+                    starved.append(name)
                 parts[name] = _part_beside(parts[name], found[name], self._read)
         beside = self._chain.of_parts(parts).outlook(points)
         costs = tuple(
@@ -207,7 +213,7 @@ class ChainOnSharedCores:
             )
             for name, at in found.items()
         )
-        return OutlookBeside(beside, alone, costs)
+        return OutlookBeside(beside, alone, costs, tuple(starved))
 
     def _levels(
         self, name: str, configuration: Configuration, load: float
@@ -297,6 +303,21 @@ def _around(shares: Sequence[float], share: float) -> tuple[int, int]:
     """Places of the last that is not above it and the first that is not below, or the nearest."""
     below, above = bisect_right(shares, share) - 1, bisect_left(shares, share)
     return max(below, 0), min(above, len(shares) - 1)
+
+
+def fair_shares(wanted: Sequence[float], cores: int) -> list[float]:
+    """What each gets of cores that are shared by groups of one weight, as the kernel schedules them
+    (max-min fairness): who wants less than an equal part gets it, and the others share the rest.
+
+    Parameters
+    ----------
+    wanted : cores that each would use, if it had them to itself.
+    """
+    found, left = [0.0] * len(wanted), float(cores)
+    for rank, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        found[place] = min(wanted[place], left / (len(wanted) - rank))
+        left -= found[place]
+    return found
 
 
 def _taken(neighbours: Sequence[Forecast], cores: int) -> Estimate:

@@ -11,6 +11,7 @@ import os
 import sys
 
 DEBUG_OPTION = "--debug"
+STANDARD_STREAMS = (0, 1, 2)
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Of a write to the output: no file is named."""
 
@@ -20,6 +21,7 @@ def main() -> None:
     from workbench.cli.context import say
     from workbench.domain.errors import INTERRUPTED, LAB_FAILURE, WorkbenchError
 
+    _open_closed_streams()
     debug = DEBUG_OPTION in sys.argv[1:]
     try:
         from workbench.cli.app import app
@@ -54,6 +56,17 @@ def main() -> None:
             "run again with --debug to see it here."
         )
         raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it
+
+
+def _open_closed_streams() -> None:
+    """What was closed for us (`>&-`) goes nowhere: the next file that is opened would be taken for
+    it, by us and by every program that we start."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STANDARD_STREAMS[-1]:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name, number in zip(("stdin", "stdout", "stderr"), STANDARD_STREAMS, strict=True):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w"))
 
 
 def _refused_output() -> str:

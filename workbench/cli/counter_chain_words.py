@@ -25,7 +25,11 @@ def chain_text(answer: dict[str, Any]) -> str:
         lines += [at, _table(answer, points), ""]
     why = dict.fromkeys(point["why"] for point in answer["points"] if point["outside"])
     if why:
-        lines += [*wrapped("* outside of what was learned; no interval is claimed to hold there")]
+        lines += [
+            *wrapped(
+                "* outside of what was learned: no interval, and no overload, is claimed there"
+            )
+        ]
         lines += [line for one in why for line in wrapped(f"  {one}")]
     lines += [line for sentence in _score(answer) for line in wrapped(sentence)]
     return "\n".join(lines)
@@ -68,13 +72,16 @@ def _table(answer: dict[str, Any], points: list[dict[str, Any]]) -> str:
 
 
 def _row(point: dict[str, Any]) -> tuple[str, ...]:
-    value = "?" if point["value"] is None else interval(Estimate(**point["value"]))
-    mark = " *" if point["outside"] else ""
-    slow = f" {point['overloaded']} is overloaded" if point["overloaded"] else ""
+    told = None if point["value"] is None else Estimate(**point["value"])
+    if told is None or point["outside"]:  # outside no interval is claimed
+        value, slow = f"{'?' if told is None else figure(told.value)} *", ""
+    else:
+        value = interval(told)
+        slow = f" {point['overloaded']} is overloaded" if point["overloaded"] else ""
     apart = "" if point["apart"] is None else figure(point["apart"]["value"])
     taken = (f"{one['vnf']} {100 * one['share']['value']:.0f} %" for one in point["neighbours"])
     return (
-        f"{value}{mark}{slow}",
+        f"{value}{slow}",
         apart,
         ", ".join(map(figure, point["measured"])),
         ", ".join(taken),

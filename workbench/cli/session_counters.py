@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.domain.campaign import Campaign
+    from workbench.domain.projection import SessionView
     from workbench.domain.sample_review import SampleDetail
     from workbench.domain.samples import Sample
     from workbench.engine.answers.counter_learning import CountedRows
@@ -42,6 +43,35 @@ def must_be_carried(campaign: Campaign, kpi: str) -> None:
             where="--kpi throughput",
             remedy=f"--kpi {own}",
         )
+
+
+def counted_campaign(session: str, view: SessionView, function: str, kpi: str) -> Campaign:
+    """The campaign of a session whose function, measured alone, has counters beside the KPI.
+
+    Raises `UsageError` where it has none, as of a simulation, or of a chain; and as
+    `must_be_carried`.
+    """
+    from workbench.domain.errors import UsageError
+
+    campaign = view.campaign
+    if campaign is None:
+        raise UsageError("holds no campaign yet", where=session)
+    if view.host is not None and view.host.is_simulated:
+        raise UsageError(
+            "was measured on the simulated lab, where no kernel counts anything of a function",
+            where=session,
+            remedy="Run it with --lab docker; `counters --chain A,B` also takes simulated sessions",
+        )
+    target = next((p.target for p in campaign.targets if p.target.name == function), None)
+    if target is not None and len(target.vnfs) > 1:
+        raise UsageError(
+            f"{function} is a chain: its functions have counters, and it has none of its own",
+            where=session,
+            remedy=f"Name one of {', '.join(vnf.name for vnf in target.vnfs)}, or ask `counters "
+            f"--session {session} --chain {function}`",
+        )
+    must_be_carried(campaign, kpi)
+    return campaign
 
 
 async def samples_alone(client: Client, session: str, function: str) -> list[SampleDetail]:
@@ -84,10 +114,8 @@ async def counted_of(
 
     found: dict[str, CountedRows] = {}
     async with any_client() as client:
-        campaign = (await client.ask(ViewSession(session))).view.campaign
-        if campaign is None:
-            raise UsageError("holds no campaign yet", where=session)
-        must_be_carried(campaign, kpi)
+        view = (await client.ask(ViewSession(session))).view
+        campaign = counted_campaign(session, view, function, kpi)
         targets = (plan.target for plan in campaign.targets if with_others)
         alone = [target.name for target in targets if len(target.vnfs) == 1]
         for name in dict.fromkeys((function, *alone)):

@@ -86,16 +86,13 @@ def _sla(text: str) -> Sla | None:
 async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[CountedRows, Attached]:
     """What the session has to teach, and where the function runs."""
     from workbench.cli.context import any_client, computed
-    from workbench.cli.session_counters import must_be_carried, samples_alone
-    from workbench.domain.errors import UsageError
+    from workbench.cli.session_counters import counted_campaign, samples_alone
     from workbench.domain.messages import ViewSession
     from workbench.engine.answers.counter_learning import counted_rows
 
     async with any_client() as client:
-        campaign = (await client.ask(ViewSession(session))).view.campaign
-        if campaign is None:
-            raise UsageError("holds no campaign yet", where=session)
-        must_be_carried(campaign, kpi)
+        view = (await client.ask(ViewSession(session))).view
+        campaign = counted_campaign(session, view, function, kpi)
         attached = _place(at, function, campaign.attached)
         taken = await samples_alone(client, session, function)
     ceiling = campaign.ceiling(kpi)

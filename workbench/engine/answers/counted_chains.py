@@ -73,7 +73,8 @@ class CountedPoint:
     apart : the same as if each function had cores of its own.
     outside : whether a function that matters is asked beyond what it has learned, in load or in
         what others take; also where nothing is said.
-    overloaded : the function that does not carry its load; empty where all do.
+    overloaded : the function that does not carry its load, or wants more of its cores than others
+        leave it; empty where there is none.
     neighbours : what functions on the same cores cost each other.
     measured : of the chain there, each sample's KPI; empty where nobody measured it.
     """
@@ -204,17 +205,20 @@ class CountedChain:
     ) -> CountedPoint:
         """The chain at one operating point, with what was measured of it there."""
         costs: tuple[NeighbourCost, ...] = ()
+        starved: tuple[str, ...] = ()
         try:
             if self._neighbours is None:
                 said = apart = self.composed.outlook([(configuration, wl)])
             else:
                 told = self._neighbours.outlook(configuration, wl)
-                said, apart, costs = told.beside, told.alone, told.costs
+                said, apart, costs, starved = told.beside, told.alone, told.costs, told.starved
         except DataError as error:
             why, alone = f"{OUTSIDE}: {error}", self._apart(configuration, wl)
             return CountedPoint(configuration, wl, None, alone, True, why, "", (), tuple(measured))
         outside = bool(said.chain.extrapolates[0])
-        slow = said.overload.worst(0) if kpis.of(self.kpi).kind == "response_time" else ""
+        slow = ""
+        if kpis.of(self.kpi).kind == "response_time":
+            slow = said.overload.worst(0) or "".join(starved[:1])
         return CountedPoint(
             configuration,
             wl,

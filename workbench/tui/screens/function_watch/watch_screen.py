@@ -125,6 +125,11 @@ class WatchScreen(SessionScreen, HasList):
 def _nothing(shown: Shown) -> str:
     """How one is begun, with this session's own names."""
     campaign, session = shown.view.campaign, text.plain(shown.view.session)
+    if shown.view.host is not None and shown.view.host.is_simulated:
+        return (
+            "This session was simulated, and has no counters to learn from: measure the function "
+            "on the Docker lab (`workbench run CAMPAIGN --lab docker`), and open that session."
+        )
     alone = [p.target.name for p in campaign.targets if len(p.target.vnfs) == 1] if campaign else []
     function = text.plain(alone[0]) if alone else "FUNCTION"
     return (
