@@ -6,13 +6,14 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.chains.drift import CLIPPED, Cusum, threshold
 from workbench.cli.context import computed, put, put_json, say
+from workbench.cli.metrics_file import kept_alone
 from workbench.cli.watch_reporting import LookReporter
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
@@ -63,16 +64,13 @@ async def follow(orders: Orders, counted: CountedRows) -> None:
 @contextmanager
 def _metrics_file(orders: Orders, found: FoundFunction) -> Iterator[None]:
     """It is there from before anything is learned, so that one that cannot be written is told at
-    once, until the watch ends: nobody takes its last figure for a living one."""
+    once, until the watch ends."""
     if (path := orders.textfile) is None:
         yield
         return
-    _write(path, _watched(orders, found), FunctionLook(time.time(), why="learning"))
-    try:
+    with kept_alone(path):
+        _write(path, _watched(orders, found), FunctionLook(time.time(), why="learning"))
         yield
-    finally:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) -> None:
