@@ -58,8 +58,9 @@ def watch(
 
     async def run() -> None:
         known = session_name(session)
-        counted, attached = await _learnt(known, function, name, at)
-        await follow(Orders(function, name, attached, sla, None, textfile, json, known), counted)
+        counted, attached, image = await _learnt(known, function, name, at)
+        orders = Orders(function, name, attached, sla, None, textfile, json, known, image)
+        await follow(orders, counted)
 
     execute(run())
 
@@ -83,8 +84,11 @@ def _sla(text: str) -> Sla | None:
     return sla
 
 
-async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[CountedRows, Attached]:
-    """What the session has to teach, and where the function runs."""
+async def _learnt(
+    session: str, function: str, kpi: str, at: str
+) -> tuple[CountedRows, Attached, str]:
+    """What the session has to teach, where the function runs, and the image that it was of when it
+    was measured, if that is known."""
     from workbench.cli.context import any_client, computed
     from workbench.cli.session_counters import counted_campaign, samples_alone
     from workbench.domain.messages import ViewSession
@@ -97,7 +101,9 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
         taken = await samples_alone(client, session, function)
     ceiling = campaign.ceiling(kpi)
     rows = await computed(counted_rows, taken, function, kpi, ceiling)
-    return rows, attached
+    (vnf,) = campaign.target_plan(function).target.vnfs
+    known = view.host.image_digests if view.host else {}
+    return rows, attached, known.get(vnf.template) or known.get(vnf.name, "")
 
 
 def _place(at: str, function: str, known: tuple[Attached, ...]) -> Attached:

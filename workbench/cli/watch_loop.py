@@ -19,6 +19,7 @@ from workbench.domain import kpis
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import DataError, LabError, UsageError
 from workbench.domain.function_watches import FunctionLook, WatchedFunction
+from workbench.domain.lab import short_digest
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
 from workbench.labs.attached.live_counters import LiveCounters, busiest_beside
@@ -52,11 +53,19 @@ class Orders:
     json: bool
     session: str = ""
     """Whose samples are learned from; empty: screens are told nothing."""
+    image: str = ""
+    """Digest of the image that these samples are of; empty: not known."""
 
 
 async def follow(orders: Orders, counted: CountedRows) -> None:
     """Learn, then look each second until the time is over, the function is gone, or Ctrl-C."""
     found = await find(orders.attached)
+    if orders.image and found.image and orders.image != found.image:
+        say(
+            f"{found.place} runs another image than the one that {orders.session} measured "
+            f"({short_digest(found.image)}, measured {short_digest(orders.image)}): what is told "
+            "supposes that they behave alike"
+        )
     with _metrics_file(orders, found):
         await _follow(orders, counted, found)
 

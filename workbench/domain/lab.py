@@ -180,3 +180,8 @@ class Reaped:
 @dataclass(frozen=True)
 class ReapStrays(Command[Reaped]):
     """Remove containers and networks of dead sessions. Reply: `Reaped`."""
+
+
+def short_digest(digest: str) -> str:
+    """Of an image, as `docker images` shows it."""
+    return digest.removeprefix("sha256:")[:12]

@@ -12,7 +12,7 @@ from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
-from workbench.domain.lab import OPTIONS, SIMULATION, Check, HostFacts, HostNoise
+from workbench.domain.lab import OPTIONS, SIMULATION, Check, HostFacts, HostNoise, short_digest
 from workbench.domain.samples import Sample
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
@@ -196,7 +196,7 @@ def refuse_other_images(session: str, then: HostFacts, now: HostFacts) -> None:
         other = now.image_digests.get(template, digest)
         if other != digest:
             raise LabError(
-                f"the image of {template} is {_short(other)} now and was {_short(digest)} "
+                f"the image of {template} is {short_digest(other)} now and was {short_digest(digest)} "
                 "when the session began",
                 where=session,
                 remedy="Bring the old image back, or start a new session",
@@ -216,7 +216,3 @@ def refuse_other_definition(session: str, samples: Iterable[Sample], lab: Lab) -
             remedy="What it holds can be read and asked as before; measure the rest in a new "
             "session of its campaign",
         )
-
-
-def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:12]
