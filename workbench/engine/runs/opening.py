@@ -196,8 +196,8 @@ def refuse_other_images(session: str, then: HostFacts, now: HostFacts) -> None:
         other = now.image_digests.get(template, digest)
         if other != digest:
             raise LabError(
-                f"the image of {template} is {short_digest(other)} now and was {short_digest(digest)} "
-                "when the session began",
+                f"the image of {template} is {short_digest(other)} now and was "
+                f"{short_digest(digest)} when the session began",
                 where=session,
                 remedy="Bring the old image back, or start a new session",
             )
