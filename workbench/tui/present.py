@@ -113,7 +113,8 @@ def header(shown: Shown, frozen: bool, replay: str, width: int) -> Row:
             del spans[1]  # the state as of then; that this is a replay matters more
         spans += [(" ", ""), (badge, "alert")]
     if frozen:
-        spans += [(" ", ""), (f" FROZEN {text.clock(view.at)}, measuring goes on ", "alert")]
+        goes_on = ", measuring goes on" if view.state == "running" else ""
+        spans += [(" ", ""), (f" FROZEN {text.clock(view.at)}{goes_on} ", "alert")]
     campaign = view.campaign.name if view.campaign else ""
     about = " · ".join(text.plain(p) for p in (campaign, view.lab, f"seed {view.seed}") if p)
     return spread(tuple(spans), ((f"{about} ", "dim"),), width)

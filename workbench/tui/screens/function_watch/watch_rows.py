@@ -114,7 +114,17 @@ def figure(watch: FunctionWatch, now: float) -> Figure:
         log_x=False,
         log_y=True,
         empty=_silent(watch),
+        y_range=_spanned(watch),
     )
+
+
+def _spanned(watch: FunctionWatch) -> tuple[float, float] | None:
+    """The whole band and the SLA's limit: whether the one reaches the other is to be seen."""
+    ends = [end for look in watch.looks for end in (look.low, look.high) if end]
+    if not ends:
+        return None
+    limit = watch.watched.limit or ends[0]
+    return min(*ends, limit), max(*ends, limit)
 
 
 def _silent(watch: FunctionWatch) -> str:
