@@ -109,8 +109,10 @@ async def test_only_what_is_new_is_asked_for_and_a_silent_watch_is_named() -> No
 
 
 async def test_an_empty_screen_says_how_a_watch_is_begun() -> None:
-    async with opened(client(), (80, 24), screen="watch") as pilot:
+    async with opened(WatchedClient(story("docker")), (80, 24), screen="watch") as pilot:
         assert f"workbench watch {SESSION} " in await redrawn(pilot)
+    async with opened(client(), (80, 24), screen="watch") as pilot:
+        assert "simulated, and has no counters to learn from" in await redrawn(pilot)
 
 
 def test_an_ended_watch_does_not_make_all_looks_be_asked_for_again() -> None:
