@@ -32,6 +32,7 @@ def test_rows_beside_competitors(
     assert printed["models"][0]["model"] == "ours"
     assert models["ours"]["rows"] == models["Yala"]["rows"] == 24
     assert 0.8 <= models["ours"]["coverage"] <= 1.0
+    assert models.pop("the accelerator alone")["width"] is None, "it learns nothing"
     assert all(one["width"] > 0.0 for one in models.values()), "not ours alone has an interval"
     rows = {name: one["learned_from"] for name, one in models.items()}
     assert (rows["ours"], rows["Yala"], rows["Yala, of all rows"]) == (31, 15, 31)

@@ -101,6 +101,9 @@ def test_others_are_held_against_ours_on_the_same_rows_as_well(
     profile, _, _ = read_co_located(sorted(co_located(tmp_path).iterdir()))
     told: list[str] = []
     found = {one.score.model: one for one in all_co_located(profile, 2, told.append)}
+    alone = found.pop("the accelerator alone")
+    assert (alone.learned_from, alone.by_accelerator, alone.score.coverage) == (2, 24, None)
+    assert found["linear"].by_accelerator == 0 < found["ours"].by_accelerator < 24
     assert next(iter(found)) == "ours"
     assert len(told) == len(found) == 9
     alike = [name for name in found if name == "ours" or name.endswith("of all rows")]

@@ -137,7 +137,9 @@ def _by_stimulus(weights: list[dict[str, Any]]) -> list[str]:
         (name, load["pearson"], _ends(load), others["pearson"], _ends(others))
         for name, load, others in apart
     ]
-    return ["", "the same (Pearson) by stimulus", whole(AnswerTable.of(columns, rows))]
+    few = any(load["low"] is None or others["low"] is None for _, load, others in apart)
+    said = "the same (Pearson) by stimulus" + "; no interval of fewer than three experiments" * few
+    return ["", said, whole(AnswerTable.of(columns, rows))]
 
 
 def _ends(correlation: dict[str, Any]) -> str | None:

@@ -273,6 +273,7 @@ def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str
             {
                 **_plain([one.score])[0],
                 "learned_from": one.learned_from,
+                "by_accelerator": one.by_accelerator,
                 "mape_low": one.mape_low,
                 "mape_high": one.mape_high,
                 "chosen": list(one.chosen),

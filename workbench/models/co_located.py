@@ -93,7 +93,8 @@ class CoLocatedScore:
     score : means over the seeds. `mape_low`, `mape_high` : the least and the largest error.
     learned_from : rows.
     chosen : what ours came to, by seeds; empty of others.
-    predicted : of shape (m,), with the first seed.
+    by_accelerator : of the test rows, those of which the accelerator decides, not what was learned.
+    predicted : of shape (m,), with the first seed, as `by_accelerator`.
     models : each has not seen a fold of the rows learned from: the interval is of their misses.
     """
 
@@ -102,6 +103,7 @@ class CoLocatedScore:
     mape_high: float
     learned_from: int
     chosen: tuple[str, ...]
+    by_accelerator: int
     predicted: Floats
     models: list[HeldOutModel]
 
@@ -173,31 +175,35 @@ def co_located_score(
     asked = profile.unseen.only(rows.features).x
     models = held_out_models(rows, method.make, 0)
     reach = group_reach(misses_of(rows.y, predicted_by(models, rows)), rows.groups, 0)
+    left = at_accelerator(profile) if method.composed else np.full(len(true), np.inf)
     scores, chosen, first = [], set(), np.zeros(0)
     for seed in range(seeds):
         model = taught_by(method.make, rows, seed)
-        said = model.predict(asked)
-        if method.composed:
-            said = np.minimum(said, at_accelerator(profile))
+        said = np.minimum(model.predict(asked), left)
         scores.append(score_of(method.name, true, said, band_of(said, reach, float(rows.y.min()))))
         chosen.add(getattr(model, "chosen_", ""))
         first = first if seed else said
     errors = [one.mape for one in scores]
     return CoLocatedScore(
         _mean_of(scores), min(errors), max(errors), len(rows.y),
-        tuple(sorted(chosen - {""})), first, models,
+        tuple(sorted(chosen - {""})), int((first == left).sum()), first, models,
     )  # fmt: skip
 
 
 def all_co_located(
     profile: CoLocatedProfile, seeds: int, tell: Callable[[str], None]
 ) -> list[CoLocatedScore]:
-    """All of `co_located_methods`, ours first; `tell` hears which is at work."""
+    """All of `co_located_methods`, ours first, and what the accelerator tells without any of them;
+    `tell` hears which is at work."""
     methods = co_located_methods(profile)
     found = []
     for number, method in enumerate(methods, start=1):
         tell(f"model {number} of {len(methods)}: {method.name}")
         found.append(co_located_score(profile, method, seeds))
+    left, true = at_accelerator(profile), profile.unseen.y
+    alone = score_of("the accelerator alone", true, left)
+    rows = len(profile.accelerator)
+    found.append(CoLocatedScore(alone, alone.mape, alone.mape, rows, (), len(true), left, []))
     return found
 
 
