@@ -93,7 +93,7 @@ class CoLocatedScore:
     score : means over the seeds. `mape_low`, `mape_high` : the least and the largest error.
     learned_from : rows.
     chosen : what ours came to, by seeds; empty of others.
-    by_accelerator : of the test rows, those of which the accelerator decides, not what was learned.
+    by_accelerator : of the test rows, those that the accelerator decides, not what was learned.
     predicted : of shape (m,), with the first seed, as `by_accelerator`.
     models : each has not seen a fold of the rows learned from: the interval is of their misses.
     """
