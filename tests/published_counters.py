@@ -69,7 +69,8 @@ def co_located(folder: Path, count: int = 40) -> Path:
         reads = random.uniform(5e8, 1.5e9, len(flows))
         size = random.uniform(0.1, 12.0, len(flows))
         memory = 1500.0 * flows**-0.08 * np.exp(-0.2 * reads / 1e9 - 0.01 * size)
-        counters = (reads / 1e9, 2.3 * reads, 0.05 * reads, 0.02 * reads, reads, 0.3 * reads, size)
+        cached = 0.05 * reads * (1.0 + 0.1 * np.sin(np.arange(len(flows))))
+        counters = (reads / 1e9, 2.3 * reads, cached, 0.02 * reads, reads, 0.3 * reads, size)
         columns = (flows, np.full(len(flows), 1518.0), *counters, memory)
         return np.column_stack(columns)
 

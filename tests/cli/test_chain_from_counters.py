@@ -63,10 +63,13 @@ def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_sa
     assert score["judged"] + score["outside"] + score["overloaded"] == score["samples"] >= 12
     assert score["judged"] >= 6
     assert score["coverage"] >= 0.8
+    ends = [one["value"]["high"] / one["value"]["low"] for one in told["points"] if one["value"]]
+    assert min(ends) <= 1.0 + score["width"] <= max(ends), "upper / lower - 1, as of models"
     assert score["median_error"] < 0.25
     text = chain_text(told)
     heading = "haproxy-tinyproxy, a topology not trained on: p95_ms by the rule convolved, of"
     assert heading in " ".join(text.split())
+    assert f"factor {1.0 + score['width']:.2g} end to end" in " ".join(text.split())
     assert len(measured_and_predicted(told)) == score["judged"]
 
 

@@ -10,22 +10,34 @@ from pathlib import Path
 import pytest
 from documented import described, known
 from driving import Workbench
-from published_counters import co_located, experiments
+from published_counters import QuadraticModel, co_located, experiments
 
 from workbench.cli.counters import CountersOfSession, CountersReading, counters
 from workbench.domain.errors import UsageError
 
 
-def test_rows_beside_competitors(workbench: Workbench, tmp_path: Path) -> None:
+def test_rows_beside_competitors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("workbench.models.co_located.OwnCounterModel", QuadraticModel)
+    monkeypatch.setattr("workbench.models.counter_models.GRID_FEW_ROWS", 1)  # each takes a second
     folder = co_located(tmp_path / "flowmon", 15)
-    shown = workbench.run("counters", str(folder), "--seeds", "1", "--json")
-    assert "read as co-located" in shown.stderr
-    assert "SLOMO's extrapolation needs runs that are not published" in shown.stderr
-    printed = json.loads(shown.stdout)
+    counters([folder], reading=CountersReading(seeds=1), json=True)
+    said, told = capsys.readouterr()
+    assert "read as co-located" in told
+    assert "SLOMO's extrapolation needs runs that are not published" in told
+    printed = json.loads(said)
     described(printed, "`counters`")
-    ours, yala = (printed["models"][n] for n in (0, 1))
-    assert (ours["model"], yala["model"], ours["rows"]) == ("ours", "Yala", 24)
-    assert 0.8 <= ours["coverage"] <= 1.0
+    models = {one["model"]: one for one in printed["models"]}
+    assert printed["models"][0]["model"] == "ours"
+    assert models["ours"]["rows"] == models["Yala"]["rows"] == 24
+    assert 0.8 <= models["ours"]["coverage"] <= 1.0
+    assert models.pop("the accelerator alone")["width"] is None, "it learns nothing"
+    assert all(one["width"] > 0.0 for one in models.values()), "not ours alone has an interval"
+    rows = {name: one["learned_from"] for name, one in models.items()}
+    assert (rows["ours"], rows["Yala"], rows["Yala, of all rows"]) == (31, 15, 31)
+    assert "MLP (paper C), of all rows" in rows
+    assert "linear in cache references (Dobrescu), of all rows" in rows
     assert {"name": "pktsize", "why": "constant"} in printed["dropped"]
     assert len(printed["points"]) == 24
 

@@ -57,6 +57,7 @@ def test_a_function_with_one_experiment_is_told_by_others_alone(
     assert "1 experiment: too few for models of its own" in said.err
     assert "firewall, not trained on: output_rate by 2 counters of bridge, router" in said.out
     assert re.search(r"^  12 of 12 rows: median error \d\.\d %", said.out, re.M)
+    assert re.search(r"^1 +\d+\.\d % +[+-]\d\.\d\d +- ", said.out, re.M), "no interval of one"
 
 
 def test_without_the_extra_nothing_is_learned_before_that_is_said(

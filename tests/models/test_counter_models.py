@@ -7,18 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published_counters import co_located, experiments
+from published_counters import LineModel, co_located, experiments
 from sklearn.neural_network import MLPRegressor
 
 from workbench.descriptors.co_located_files import read_co_located
 from workbench.descriptors.counter_tables import read_counters
 from workbench.models.base import Floats
-from workbench.models.co_located import at_accelerator, predicted
+from workbench.models.co_located import (
+    all_co_located,
+    at_accelerator,
+    co_located_methods,
+    co_located_score,
+)
 from workbench.models.counter_models import (
     CacheLine,
     CounterBoosting,
     CounterLine,
     CounterNetwork,
+    ExtrapolatedBoosting,
     OwnCounterModel,
     cache_columns,
 )
@@ -26,6 +32,8 @@ from workbench.models.counter_rows import CounterRows, without_idle_features
 from workbench.models.counter_scores import (
     bands_by_group,
     compared,
+    curve_words,
+    held_out_models,
     makers_for,
     out_of_group,
     score_of,
@@ -74,17 +82,47 @@ def test_too_few_experiments_have_no_interval() -> None:
 
 def test_ours_is_chosen_without_the_rows_it_is_held_against(tmp_path: Path) -> None:
     profile, _, _ = read_co_located(sorted(co_located(tmp_path).iterdir()))
-    true = profile.unseen.y
-    errors = {}
-    for method in ("ours", "Yala", "linear"):
-        said, model = predicted(profile, method, 0)
-        errors[method] = score_of(method, true, said).mape
-        if method == "ours":
-            assert isinstance(model, OwnCounterModel)
-            assert model.chosen_
+    methods = {method.name: method for method in co_located_methods(profile)}
+    found = {
+        name: co_located_score(profile, methods[name], 1) for name in ("ours", "Yala", "linear")
+    }
+    errors = {name: one.score.mape for name, one in found.items()}
+    assert found["ours"].chosen
     assert errors["ours"] < 0.03
     assert errors["ours"] < errors["Yala"] < errors["linear"]
-    assert at_accelerator(profile).min() >= true.min() * 0.999, "made of that very line"
+    assert at_accelerator(profile).min() >= profile.unseen.y.min() * 0.999, "made of that very line"
+
+
+def test_others_are_held_against_ours_on_the_same_rows_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.models.co_located.OwnCounterModel", LineModel)
+    monkeypatch.setattr("workbench.models.counter_models.GRID_FEW_ROWS", 1)
+    profile, _, _ = read_co_located(sorted(co_located(tmp_path).iterdir()))
+    told: list[str] = []
+    found = {one.score.model: one for one in all_co_located(profile, 2, told.append)}
+    alone = found.pop("the accelerator alone")
+    assert (alone.learned_from, alone.by_accelerator, alone.score.coverage) == (2, 24, None)
+    assert found["linear"].by_accelerator == 0 < found["ours"].by_accelerator < 24
+    assert next(iter(found)) == "ours"
+    assert len(told) == len(found) == 9
+    alike = [name for name in found if name == "ours" or name.endswith("of all rows")]
+    assert len(alike) == 5, "ours, Yala, the network and both lines"
+    for name, one in found.items():
+        rows = (
+            81
+            if name in alike
+            else 41
+            if name in ("linear", "SLOMO without its extrapolation")
+            else 40
+        )
+        assert one.learned_from == rows, name
+        assert 0.0 <= one.score.coverage <= 1.0
+        assert one.score.width > 0.0
+        assert one.mape_low <= one.score.mape <= one.mape_high
+        assert len(one.predicted) == 24
+    assert found["linear, of all rows"].score.mape < found["linear"].score.mape, "it has traffic"
+    assert found["ours"].chosen == ("line",)
 
 
 def test_which_counter_counts_and_how_surely() -> None:
@@ -123,6 +161,21 @@ def test_each_stimulus_has_correlations_of_its_own() -> None:
     assert packets.by_others.low < 0.0 < packets.by_others.high
     assert np.square(projections(rows)).mean() == pytest.approx(1.0)
     assert projections(replace(rows, y=np.ones(120))).tolist() == [0.0, 0.0]
+
+
+def test_fewer_than_three_experiments_of_a_stimulus_have_no_interval() -> None:
+    """Windows of two passes drawn one by one would make one that is far too narrow."""
+    rows = contended()
+    two = replace(rows, groups=np.where(rows.beside == 0, rows.groups % 2, rows.groups))
+    (first, *_) = weights_of(two, None, 0)
+    assert first.by_load is not None
+    assert first.by_others is not None
+    assert first.by_load.low is first.by_load.high is None
+    assert first.by_load.pearson == pytest.approx(
+        np.corrcoef(rows.x[:40, rows.features.index(first.name)], rows.y[:40])[0, 1]
+    )
+    assert first.by_others.low is not None, "there are four of these"
+    assert first.low is not None
 
 
 def test_a_network_that_diverges_tells_the_mean_and_ends_nothing(
@@ -177,6 +230,41 @@ def test_slomo_extrapolates_contention_to_traffic_that_it_was_seen_without() -> 
     alone = replace(rows, beside=np.zeros(80, dtype=int))
     assert "SLOMO, extrapolated" not in makers_for(alone), "nobody competed"
     assert "SLOMO, extrapolated" not in makers_for(rows.only(("cpu_wait_s",))), "no traffic"
+
+
+@pytest.mark.parametrize(
+    ("alone", "curve", "words"),
+    [
+        (8, "quadratic", None),
+        (5, "line", "in 4 of 4 folds fewer than 6 windows alone were left"),
+        (2, "mean", "in 4 of 4 folds fewer than 3 windows alone were left"),
+    ],
+)
+def test_slomo_says_where_too_few_windows_alone_leave_it_no_curve(
+    alone: int, curve: str, words: str | None
+) -> None:
+    """A fold that holds a pass alone out leaves the other pass: five loads, and still a line."""
+    rows = contended()
+    few = rows.taken(np.concatenate([np.linspace(0, 39, alone).astype(int), np.arange(40, 80)]))
+    model = taught_by(lambda seed: ExtrapolatedBoosting(0, seed), few, 0)
+    assert isinstance(model, ExtrapolatedBoosting)
+    assert model.curve == curve
+    far = float(model.predict(np.array([[900.0, 0.01]]))[0])
+    if curve == "mean":
+        boosted = taught_by(CounterBoosting, few, 0).predict(few.x)
+        assert model.predict(few.x) == pytest.approx(boosted), "only the unit differs"
+    else:
+        assert far == pytest.approx(30.0, rel=0.1), "the root of its traffic"
+    of_folds = replace(few, groups=np.where(few.beside == 0, 9, few.groups))
+    makers = makers_for(of_folds)
+    models = [
+        one for one in held_out_models(of_folds, makers["SLOMO, extrapolated"], 0)
+        if 9 not in of_folds.groups[one.out]
+    ]  # fmt: skip
+    said = curve_words(models)
+    assert len(said) == (words is not None)
+    if words:
+        assert words in said[0]
 
 
 @pytest.mark.parametrize("rows", [levels(4, 20), contended()], ids=["levels", "contended"])

@@ -7,8 +7,10 @@ import pytest
 from published_counters import LineModel
 
 from workbench.domain.errors import DataError
+from workbench.models.counter_looks import judged_looks
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_transfer import _apart, of_own_experiments, transferred
+from workbench.models.counter_watch import CounterWatch
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +55,19 @@ def test_a_function_whose_packets_cost_more_is_outside_of_what_was_learned() -> 
     )
     assert found.why_outside.startswith("outside of what was learned")
     assert found.unguarded_error > 0.2, "and rightly so"
+
+
+def test_a_row_that_lacks_a_counter_is_not_outside_of_what_was_learned() -> None:
+    rows = function(0)
+    known = dict(zip(rows.features, rows.x[0].tolist(), strict=True))
+    short = {name: figure for name, figure in known.items() if name != "cycles"}
+    asked = [known, {**known, "cycles": 1e12}, short, known]
+    found = judged_looks(CounterWatch(rows), asked, [*rows.y[:3].tolist(), 1e9])
+    assert (found.rows, found.outside, found.missing, found.held) == (4, 1, 1, 1)
+    assert found.true.tolist() == [rows.y[0], 1e9]
+    assert found.why.startswith("outside of what was learned: cycles is 1e+12")
+    nothing = judged_looks(CounterWatch(rows), [short], [1.0])
+    assert (nothing.missing, nothing.held, len(nothing.said)) == (1, 0, 0)
 
 
 def test_functions_of_one_chain_are_predicted_in_experiments_that_nobody_was_learned_from() -> None:

@@ -103,6 +103,6 @@ def _score(answer: dict[str, Any]) -> Iterator[str]:
         yield (
             f"of the other {score['judged']}: median error {100 * score['median_error']:.1f} %, "
             f"{100 * score['coverage']:.0f} % within their interval (median factor "
-            f"{score['width']:.2g} end to end); with cores of their own the median error would "
-            f"be {100 * score['apart_error']:.1f} %"
+            f"{1.0 + score['width']:.2g} end to end); with cores of their own the median error "
+            f"would be {100 * score['apart_error']:.1f} %"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.cli.tables import terminal_columns, whole
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
+from workbench.domain.counts import counted
 
 MOST_WEIGHTS = 10
 """Counters in the table; `--json` has all."""
@@ -88,7 +89,7 @@ def _models(answer: dict[str, Any]) -> str:
     if by_row:
         headings += ["by row: MAPE", "within 5 %", "within 10 %"]
     else:
-        headings += ["least", "most"]
+        headings += ["MAPE: least", "most", "learned from"]
     lines = []
     for row in answer["models"]:
         figures = (row[name] for name in ("mape", "median", "within_5", "within_10"))
@@ -99,6 +100,7 @@ def _models(answer: dict[str, Any]) -> str:
             cells += map(_share, (other["mape"], other["within_5"], other["within_10"]))
         else:
             cells += [_share(row["mape_low"]), _share(row["mape_high"])]
+            cells.append(counted(row["learned_from"], "row"))
         lines.append(cells)
     chosen = [row for row in answer["models"] if row.get("chosen")]
     words = [f"{row['model']}: {', '.join(row['chosen'])}" for row in chosen]
@@ -135,10 +137,15 @@ def _by_stimulus(weights: list[dict[str, Any]]) -> list[str]:
         (name, load["pearson"], _ends(load), others["pearson"], _ends(others))
         for name, load, others in apart
     ]
-    return ["", "the same (Pearson) by stimulus", whole(AnswerTable.of(columns, rows))]
+    few = any(load["low"] is None or others["low"] is None for _, load, others in apart)
+    said = "the same (Pearson) by stimulus" + "; no interval of fewer than three experiments" * few
+    return ["", said, whole(AnswerTable.of(columns, rows))]
 
 
-def _ends(correlation: dict[str, Any]) -> str:
+def _ends(correlation: dict[str, Any]) -> str | None:
+    """Of an interval; None of fewer experiments than one can be drawn from."""
+    if correlation["low"] is None:
+        return None
     return f"{correlation['low']:+.2f} to {correlation['high']:+.2f}"
 
 

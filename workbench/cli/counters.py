@@ -251,49 +251,39 @@ def _files(paths: list[Path]) -> list[Path]:
 
 def _co_located(files: list[Path], seeds: int, more: MoreOfCounters) -> dict[str, Any]:
     """Models of co-location on the test rows that were published with the training rows."""
-    import numpy as np
-
+    from workbench.cli.context import say
     from workbench.descriptors.co_located_files import read_co_located
-    from workbench.models.co_located import CO_LOCATED, predicted
-    from workbench.models.counter_models import CounterBoosting, OwnCounterModel
-    from workbench.models.counter_scores import (
-        group_reach,
-        held_out_models,
-        misses_of,
-        predicted_by,
-        score_of,
-    )
+    from workbench.models.co_located import all_co_located
+    from workbench.models.counter_models import CounterBoosting
     from workbench.models.counter_weights import weights_of
 
     profile, dropped, notes = read_co_located(files)
-    taught, true = profile.taught, profile.unseen.y
-    models = held_out_models(taught, OwnCounterModel, 0)
-    reach = group_reach(misses_of(taught.y, predicted_by(models, taught)), taught.groups, 0)
-    rows: list[dict[str, Any]] = []
-    points: list[dict[str, float]] = []
-    for method in CO_LOCATED:
-        scores, chosen = [], set()
-        for seed in range(seeds):
-            said, model = predicted(profile, method, seed)
-            band = (said * np.exp(-reach), said * np.exp(reach)) if method == "ours" else None
-            scores.append(score_of(method, true, said, band))
-            chosen.add(getattr(model, "chosen_", ""))
-            if method == "ours" and seed == 0:
-                points = _points(true, said)
-        rows.append(_averaged(scores, sorted(chosen - {""})))
+    taught = profile.taught
+    scores = all_co_located(profile, seeds, say)
+    ours = scores[0]
     return {
         "layout": Layout.CO_LOCATED.value,
         "kpi": "throughput",
         "rows": len(taught.y) + len(profile.accelerator),
-        "held_out": len(true),
+        "held_out": len(profile.unseen.y),
         "seeds": seeds,
         "features": list(taught.features),
         "dropped": _dropped(dropped),
-        "models": rows,
+        "models": [
+            {
+                **_plain([one.score])[0],
+                "learned_from": one.learned_from,
+                "by_accelerator": one.by_accelerator,
+                "mape_low": one.mape_low,
+                "mape_high": one.mape_high,
+                "chosen": list(one.chosen),
+            }
+            for one in scores
+        ],
         "weights": _plain(weights_of(taught, CounterBoosting, 0)),
         "components": components(taught),
-        "explained": explained(taught, models) if more.explain else None,
-        "points": points,
+        "explained": explained(taught, ours.models) if more.explain else None,
+        "points": _points(profile.unseen.y, ours.predicted),
         "notes": [*notes, "SLOMO's extrapolation needs runs that are not published: its figure "
                   "is without it"],
     }  # fmt: skip
@@ -326,16 +316,10 @@ def _compared(
     absent : features that were left out when the rows were read.
     told : KPI, notes, and how many rows were read.
     """
-    import numpy as np
-
     from workbench.cli.context import say
-    from workbench.domain.errors import UsageError
+    from workbench.models.counter_models import CounterBoosting
     from workbench.models.counter_rows import without_idle_features
-    from workbench.models.counter_scores import (
-        FEWEST_GROUPS,
-        compared,
-        makers_for,
-    )
+    from workbench.models.counter_scores import FEWEST_GROUPS, all_compared, curve_words
     from workbench.models.counter_weights import weights_of
 
     kpi, notes, read = told
@@ -351,39 +335,44 @@ def _compared(
         "notes": notes,
         "transfer": None,
     }
+    if more.unseen and (rows.group_count < FEWEST_GROUPS or not rows.features):
+        # others can say something of it
+        experiments = f"{rows.group_count} experiment{'s' * (rows.group_count != 1)}"
+        notes.append(f"{experiments}: too few for models of its own")
+        return {**common, "models": [], "weights": [], "explained": None, "points": []}
+    _must_teach(rows, kpi)
+    scores = all_compared(rows, 0, say)
+    notes += [words for score in scores.values() for words in curve_words(score.models)]
+    return {
+        **common,
+        "models": [
+            {**_plain([score.by_experiment])[0], "by_row": _plain([score.by_row])[0]}
+            for score in scores.values()
+        ],
+        "weights": _plain(weights_of(rows, CounterBoosting, 0)),
+        "explained": explained(rows, scores["ours"].models) if more.explain else None,
+        "points": _points(rows.y, scores["ours"].predicted),
+    }
+
+
+def _must_teach(rows: CounterRows, kpi: str) -> None:
+    """Raises `UsageError` of rows that nothing can be held out of, or that do not differ."""
+    from workbench.domain.errors import UsageError
+    from workbench.models.counter_scores import FEWEST_GROUPS
+
     if rows.group_count < FEWEST_GROUPS or not rows.features:
-        if more.unseen:  # others can say something of it
-            experiments = f"{rows.group_count} experiment{'s' * (rows.group_count != 1)}"
-            notes.append(f"{experiments}: too few for models of its own")
-            return {**common, "models": [], "weights": [], "explained": None, "points": []}
         raise UsageError(
             f"{rows.group_count} experiments with {len(rows.features)} counters that vary, where "
             f"{FEWEST_GROUPS} and one are needed to hold an experiment out",
             where=kpi,
             remedy="Give more files or samples, at least one for each experiment",
         )
-    if not np.ptp(rows.y):
+    if not rows.y.max() > rows.y.min():
         raise UsageError(
             f"{kpi} is {rows.y[0]:g} in all rows: nothing to learn",
             where=kpi,
             remedy="Name another KPI, or rows in which it differs",
         )
-    makers = makers_for(rows)
-    scores = {}
-    for number, (name, make) in enumerate(makers.items(), start=1):
-        say(f"model {number} of {len(makers)}: {name}")
-        scores[name] = compared(rows, name, make, 0)
-    models = [
-        {**_plain([score.by_experiment])[0], "by_row": _plain([score.by_row])[0]}
-        for score in scores.values()
-    ]
-    return {
-        **common,
-        "models": models,
-        "weights": _plain(weights_of(rows, makers["boosting (SLOMO)"], 0)),
-        "explained": explained(rows, scores["ours"].models) if more.explain else None,
-        "points": _points(rows.y, scores["ours"].predicted),
-    }
 
 
 MOST_POINTS = 400
@@ -395,20 +384,6 @@ def _points(true: Any, said: Any) -> list[dict[str, float]]:
 
     kept = seeded_subset(len(true), MOST_POINTS, 0)
     return [{"measured": float(true[i]), "predicted": float(said[i])} for i in kept]
-
-
-def _averaged(scores: list[Any], chosen: list[str]) -> dict[str, Any]:
-    """Means over seeds, with the least and largest error."""
-    import numpy as np
-
-    plain = _plain(scores)
-    figures = [name for name in plain[0] if name not in ("model", "rows")]
-    row: dict[str, Any] = {"model": plain[0]["model"], "rows": plain[0]["rows"]}
-    for name in figures:
-        values = [one[name] for one in plain]
-        row[name] = None if values[0] is None else float(np.mean(values))
-    errors = [one["mape"] for one in plain]
-    return {**row, "mape_low": min(errors), "mape_high": max(errors), "chosen": chosen}
 
 
 def _plain(items: list[Any]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from workbench.domain.errors import UsageError
 from workbench.models.base import Floats
 from workbench.models.co_located import CoLocatedProfile, competitor_runs
 from workbench.models.counter_rows import CounterRows, DroppedFeature, without_idle_features
+from workbench.models.counter_scores import FEWEST_GROUPS
 
 FEATURES = ("flowsize", "pktsize", "ipc", "irt", "l2crd", "l2cwr", "memrd", "memwr", "wss")
 TRAINING, TEST, ACCELERATOR = len(FEATURES) + 1, len(FEATURES) + 3, 2
@@ -39,7 +40,8 @@ def read_co_located(
 ) -> tuple[CoLocatedProfile, tuple[DroppedFeature, ...], tuple[str, ...]]:
     """The profile that these files make, the features dropped of it, and notes.
 
-    Raises `UsageError` with file and line where a row is not as the others, or a part is missing.
+    Raises `UsageError` with file and line where a row is not as the others, a part is missing, or
+    too few rows are there to learn from.
     """
     tables = [(file, _table(file)) for file in files]
     by_width = {
@@ -71,6 +73,13 @@ def read_co_located(
         for file, table in training
         if len(np.unique(table, axis=0)) < len(table)
     ]
+    for file, table in training:
+        if (runs := _rows(table).group_count) <= FEWEST_GROUPS:
+            raise UsageError(
+                f"{runs} runs of competitors, where {FEWEST_GROUPS + 1} are needed to hold one out",
+                where=str(file),
+                remedy="Give the file as it was published",
+            )
     taught = _rows(np.concatenate([a, b]))
     useful, dropped = without_idle_features(taught)
     kept = useful.features

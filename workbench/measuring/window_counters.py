@@ -11,12 +11,18 @@ from dataclasses import dataclass
 
 from workbench.domain import kpis
 from workbench.domain.competitors import COMPETITOR, NONE
-from workbench.domain.observations import OBSERVABLES, TRACE, Observation, is_level
+from workbench.domain.observations import (
+    OBSERVABLES,
+    THROTTLED_SHARE,
+    TRACE,
+    Observation,
+    is_level,
+)
 from workbench.domain.samples import Sample, UsageSecond, Window
 from workbench.measuring.censoring import Distribution
 
 HOST = "host"
-CPU, THROTTLED = "cpu_cores", "throttled_share"
+CPU, THROTTLED = "cpu_cores", THROTTLED_SHARE
 """Of the function's control group; they stand in a sample's usage and not in its evidence."""
 GROUP_SAYS: Mapping[str, str] = {CPU: "CPU that it used", THROTTLED: "stopped by its own quota"}
 LAYERS = frozenset({"cpu", "memory", "disk", "tcp", "hop"})

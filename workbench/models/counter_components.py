@@ -26,7 +26,7 @@ class CounterComponent:
     number : from 1, by falling share.
     share : of the variance of the standardised counters, from 0 to 1.
     pearson, low, high : its correlation with the KPI and the 95 % bootstrap interval of that;
-        whole experiments are drawn.
+        whole experiments are drawn, and of fewer than three there is none.
     told : share of the KPI's variance that a line over this and the earlier ones tells.
     counters : those that it is made of most, the strongest first; `-` before what falls with it.
     """
@@ -34,8 +34,8 @@ class CounterComponent:
     number: int
     share: float
     pearson: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     told: float
     counters: tuple[str, ...]
 

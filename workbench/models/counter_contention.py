@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 from workbench.domain.errors import DataError
+from workbench.domain.observations import THROTTLED_SHARE as THROTTLED
 from workbench.models.base import Floats
 from workbench.models.counter_rows import CounterRows
 from workbench.models.estimator import seeded_subset
@@ -22,7 +23,6 @@ from workbench.models.folds import Ints
 
 TRAFFIC = ("rx_packets", "segments_sent", "tx_packets", "connections_accepted")
 """What tells a function's own load, whoever competes: the first of them that was counted."""
-THROTTLED = "throttled_share"
 FEWEST_QUIET = 6
 """Windows in which nobody competed, below which nothing is known of quiet ones."""
 LEAST_SD = 0.1

@@ -42,8 +42,16 @@ GRID_DRAWN, GRID_FEW_ROWS, FEW_ROWS = 4, 8, 200
 """Points that are tried of the 864 of paper C's grid: more of them on few rows, which take less."""
 MOST_EPOCHS = 200
 """The most of paper C's grid; a fit ends before where the loss does not fall any more."""
-FEWEST_ALONE = 6
-"""Rows in which nobody competed, below which there is no curve of what a function does alone."""
+FEWEST_ALONE, FEWEST_FOR_BEND = 3, 6
+"""Rows in which nobody competed, below which there is no curve of what a function does alone, and
+below which it is a line. A session with five loads in each of two passes leaves a fold that holds
+one pass out five of them."""
+CURVE_WORDS = {
+    "mean": f"fewer than {FEWEST_ALONE} windows alone were left: there it is boosting as it is",
+    "line": f"fewer than {FEWEST_FOR_BEND} windows alone were left, or their traffic hardly varied"
+    ": there what it does alone is a line or a level",
+}
+"""What became of `ExtrapolatedBoosting.curve` where it is no quadratic."""
 _CACHE_WORDS = ("cache-references", "llc-loads", "llc-stores", "l2crd", "l2cwr")
 
 
@@ -93,8 +101,8 @@ class CounterLine(CounterModel):
 class CacheLine(CounterModel):
     """Linear in references to the shared cache alone (Dobrescu et al., NSDI 2012).
 
-    Theirs is the drop of throughput over the competitors' references per second; where competitors
-    have no counters of their own, these are the function's.
+    Theirs is the drop of throughput over the competitors' references per second, as Yala's rows
+    have them; where competitors have no counters of their own, these are the function's.
 
     Parameters
     ----------
@@ -115,7 +123,8 @@ class CacheLine(CounterModel):
 
 
 def cache_columns(features: tuple[str, ...]) -> tuple[int, ...]:
-    """Which features count references to a shared cache; empty where none does."""
+    """Which features count references to a shared cache, whether the function's or, as Yala
+    publishes them, its competitors' (`l2crd`, `l2cwr`); empty where none does."""
     named = (name.lower().replace("_", "-") for name in features)
     return tuple(i for i, name in enumerate(named) if name.endswith(_CACHE_WORDS))
 
@@ -133,13 +142,19 @@ class ExtrapolatedBoosting(CounterBoosting):
     """SLOMO with its extrapolation to other traffic: trees say which share of its performance alone
     a function keeps, and that performance is measured alone under each traffic.
 
-    Alone it is a curve over traffic, quadratic in logs, through the rows in which nobody competed;
-    with fewer than `FEWEST_ALONE` of them it is their mean, or that of all rows.
+    Alone it is a curve over traffic through the rows in which nobody competed, quadratic in logs,
+    or a line where they are fewer than `FEWEST_FOR_BEND`; with fewer than `FEWEST_ALONE` of them
+    it is the mean of all rows, so that the trees are those of plain boosting.
 
     Parameters
     ----------
     column : int
         That tells the traffic.
+
+    Attributes
+    ----------
+    curve : str
+        `quadratic`, or one of `CURVE_WORDS`.
     """
 
     def __init__(self, column: int = 0, random_state: int = 0) -> None:
@@ -155,7 +170,9 @@ class ExtrapolatedBoosting(CounterBoosting):
             alone = np.ones(len(y), dtype=bool)
         traffic = self._traffic(X)[alone]
         self.ends_ = float(traffic.min()) - BEYOND, float(traffic.max()) + BEYOND
-        degree = 0 if few or np.ptp(traffic) < VARIED else 2
+        bend = 2 if len(traffic) >= FEWEST_FOR_BEND else 1
+        degree = 0 if few or np.ptp(traffic) < VARIED else bend
+        self.curve = "mean" if few else "quadratic" if degree == 2 else "line"
         self.curve_ = np.polyfit(traffic, np.log(y[alone]), degree)
         return super().fit(X, y / self._alone(X), groups)
 

@@ -12,6 +12,7 @@ from workbench.models.base import Floats
 from workbench.models.conformal import reach_of
 from workbench.models.counter_contention import traffic_of
 from workbench.models.counter_models import (
+    CURVE_WORDS,
     CacheLine,
     CounterBoosting,
     CounterLine,
@@ -137,6 +138,29 @@ def compared(rows: CounterRows, name: str, make: Maker, seed: int) -> SplitScore
     return SplitScore(score_of(name, rows.y, said, interval), by_row, said, models)
 
 
+def all_compared(
+    rows: CounterRows, seed: int, tell: Callable[[str], None]
+) -> dict[str, SplitScore]:
+    """Every model of `makers_for` on rows of `FEWEST_GROUPS` groups or more, by name; `tell` hears
+    which is at work."""
+    makers = makers_for(rows)
+    found = {}
+    for number, (name, make) in enumerate(makers.items(), start=1):
+        tell(f"model {number} of {len(makers)}: {name}")
+        found[name] = compared(rows, name, make, seed)
+    return found
+
+
+def curve_words(models: list[HeldOutModel]) -> tuple[str, ...]:
+    """What SLOMO's extrapolation could not do among these, each that had not seen a fold."""
+    curves = [one.model.curve for one in models if isinstance(one.model, ExtrapolatedBoosting)]
+    said = []
+    for curve, meaning in CURVE_WORDS.items():
+        if count := curves.count(curve):
+            said.append(f"SLOMO, extrapolated: in {count} of {len(curves)} folds {meaning}")
+    return tuple(said)
+
+
 def held_out_models(rows: CounterRows, make: Maker, seed: int) -> list[HeldOutModel]:
     """Models that each have not seen a fold of the groups; every row is held out of one."""
     return [
@@ -179,7 +203,9 @@ def bands_by_group(
 
     One row of each other group is drawn, so that groups count and not seconds (Dunn, Wasserman,
     Ramdas 2023), and the reach of these misses is taken (`conformal.reach_of`); the mean over draws
-    is the half width in logs. None where there are fewer than `FEWEST_GROUPS` + 1 groups.
+    is the half width in logs. The misses of a group are no part of its own interval; the models
+    that the others' misses are of have seen it, as in every cross-conformal interval. None where
+    there are fewer than `FEWEST_GROUPS` + 1 groups.
     """
     names = np.unique(groups)
     if len(names) <= FEWEST_GROUPS:
@@ -189,8 +215,13 @@ def bands_by_group(
     for name in names:
         others = groups != name
         half[~others] = group_reach(misses[others], groups[others], seed)
-    # A prediction of nothing or less has no share; its interval ends at the least of the rest.
-    centre = np.maximum(said, true.min() * 1e-3)
+    return band_of(said, half, float(true.min()))
+
+
+def band_of(said: Floats, half: Floats | float, least: float) -> tuple[Floats, Floats]:
+    """Both ends of intervals of half width `half` in logs about predictions `said` (n,); one of
+    nothing or less has no share, and is taken for 0.001 of the `least` figure."""
+    centre = np.maximum(said, least * 1e-3)
     return np.asarray(centre * np.exp(-half)), np.asarray(centre * np.exp(half))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.domain.errors import DataError
+from workbench.models.counter_looks import judged_looks
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_watch import CounterWatch
 from workbench.models.estimator import seeded_subset
@@ -147,31 +148,20 @@ def _together(taught: list[CounterRows], seed: int) -> CounterRows:
 def _judged(
     watch: CounterWatch, tried: CounterRows, unseen: str, others: tuple[str, ...]
 ) -> Transfer:
-    looks = [
-        watch.look(dict(zip(tried.features, row, strict=True)), {}) for row in tried.x.tolist()
-    ]
-    answered = np.array([look.value is not None for look in looks])
-    true = tried.y[answered]
-    said, low, high = (
-        np.array(
-            [(look.value, look.low, look.high) for look in looks if look.value is not None],
-            dtype=float,
-        )
-        .reshape(-1, 3)
-        .T
-    )
+    counted = [dict(zip(tried.features, row, strict=True)) for row in tried.x.tolist()]
+    found = judged_looks(watch, counted, tried.y.tolist())
     whatever = watch.model.predict(tried.only(watch.features).x)
-    some = bool(answered.any())
+    answered = len(found.true)
     return Transfer(
         function=unseen,
         learned_from=others,
         features=watch.features,
         learned=len(watch.rows.y),
-        rows=len(tried.y),
-        outside=int((~answered).sum()),
-        coverage=float(np.mean((low <= true) & (true <= high))) if some else None,
-        median_error=float(np.median(np.abs(said / true - 1.0))) if some else None,
-        width=float(np.median(high / low - 1.0)) if some else None,
+        rows=found.rows,
+        outside=found.rows - answered,
+        coverage=found.held / answered if answered else None,
+        median_error=float(np.median(np.abs(found.said / found.true - 1.0))) if answered else None,
+        width=float(np.median(found.high / found.low - 1.0)) if answered else None,
         unguarded_error=float(np.median(np.abs(whatever / tried.y - 1.0))),
-        why_outside=next((look.why for look in looks if look.why), ""),
+        why_outside=found.why,
     )

@@ -142,7 +142,7 @@ class CounterWatch:
         scales = np.array([self._scale(row) for row in apart])
         shares = misses / scales
         self.reach = group_reach(shares, kept.groups, seed)
-        # The interval of a row never rests on its own experiment.
+        # Misses of its own experiment are no part of a row's interval; models of others saw it.
         reaches = np.empty(len(kept.y))
         for group in np.unique(kept.groups):
             out = kept.groups == group

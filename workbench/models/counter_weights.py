@@ -28,11 +28,12 @@ _ENDS = (2.5, 97.5)
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's, with its 95 % bootstrap interval; whole experiments are drawn."""
+    """Pearson's, with its 95 % bootstrap interval: whole experiments are drawn, and of fewer than
+    `FEWEST_GROUPS`, of which seconds or windows would be drawn instead, there is none."""
 
     pearson: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Weight:
 
     name: str
     pearson: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     projected: float
     importance: float | None = None
     by_load: Correlation | None = None
@@ -93,17 +94,16 @@ def _by_stimulus(found: list[Weight], rows: CounterRows, seed: int) -> list[Weig
 def correlations(rows: CounterRows, seed: int) -> list[Correlation]:
     """Of each counter with the KPI; 0 where one of them does not vary."""
     random = np.random.default_rng(seed)
-    names = np.unique(rows.groups)
-    by_group = [np.flatnonzero(rows.groups == name) for name in names]
-    if len(names) < FEWEST_GROUPS:
-        by_group = [np.array([row]) for row in range(len(rows.y))]
+    by_group = [np.flatnonzero(rows.groups == name) for name in np.unique(rows.groups)]
     kept = seeded_subset(len(by_group), 2_000, seed)
     pieces = [_moments(rows.x[by_group[g]], rows.y[by_group[g]]) for g in kept]
     totals = np.array(pieces)
+    middle = _pearson(totals.sum(axis=0)[None])[0]
+    if len(by_group) < FEWEST_GROUPS:
+        return [Correlation(float(one), None, None) for one in middle]
     drawn = random.multinomial(len(kept), np.full(len(kept), 1.0 / len(kept)), TIMES)
     spread = _pearson(np.tensordot(drawn, totals, axes=1))
     low, high = np.nanpercentile(spread, _ENDS, axis=0)
-    middle = _pearson(totals.sum(axis=0)[None])[0]
     return [Correlation(*map(float, one)) for one in zip(middle, low, high, strict=True)]
 
 

@@ -29,13 +29,13 @@ from workbench.domain.samples import Estimate, Sample
 from workbench.domain.topology import Target
 from workbench.engine.answers.chain_profiles import kpis_of
 from workbench.measuring.window_counters import SPOILED, kpi_of
+from workbench.models.counter_watch import OUTSIDE
 from workbench.models.forecast import Forecaster
 
 LOADS = 6
 """Of a chain that nobody has measured, evenly in logs over what its functions were measured at."""
 MOST_POINTS = 60
 """Of one answer; each takes tenths of a second."""
-OUTSIDE = "outside of what was learned"
 
 
 @dataclass(frozen=True)
@@ -338,9 +338,9 @@ class CountedScore:
     ----------
     samples : of the chain. `outside` : at points outside of what was learned. `overloaded` : at
         points where a function is overloaded. `judged` : all others.
-    coverage : of these, within the 95 % interval. `width` : median of upper / lower end of these
-        intervals. `median_error` : of them. `apart_error` : the same of what is predicted as if
-        each function had cores of its own. None where there are none.
+    coverage : of these, within the 95 % interval. `width` : median of (upper / lower - 1) of
+        these intervals. `median_error` : of them. `apart_error` : the same of what is predicted as
+        if each function had cores of its own. None where there are none.
     """
 
     samples: int
@@ -366,7 +366,7 @@ def score_of_chain(points: Sequence[CountedPoint]) -> CountedScore | None:
             continue
         for true in one.measured:
             within.append(one.value.low <= true <= one.value.high)
-            wide.append(one.value.high / one.value.low)
+            wide.append(one.value.high / one.value.low - 1.0)
             off.append(abs(one.value.value / true - 1.0))
             apart.append(abs(one.apart.value / true - 1.0))
     if not within:
