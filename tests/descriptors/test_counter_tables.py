@@ -47,7 +47,7 @@ def test_what_cannot_be_used_is_set_aside_with_its_line(tmp_path: Path) -> None:
     cells[5][5] = "12k"
     cells[7][4] = "-3"
     cells[9] = cells[9][:-2]
-    cells[11][2] = "0.0"
+    cells[11][2] = "1e-160"
     cells[13][1:] = cells[12][1:]
     del cells[20]
     file.write_text("\n".join(",".join(line) for line in cells), encoding="utf-8")
@@ -59,7 +59,7 @@ def test_what_cannot_be_used_is_set_aside_with_its_line(tmp_path: Path) -> None:
     assert "2 rows set aside: a cell is no count or figure (first at a.csv:6:" in said
     assert "'12k'" in said
     assert "not 9 cells (first at a.csv:10)" in said
-    assert "output_rate is 0" in said
+    assert "output_rate is 0" in said, "as good as: its share squared is no number"
     assert "repeats a row that was read before (first at a.csv:14)" in said
 
 
@@ -105,6 +105,10 @@ def test_the_kpi_that_is_asked_for_is_none_of_its_counters(tmp_path: Path) -> No
     rows = "".join(f"{n},{n + 1},{n % 7 + 1},{3 * n + 1}\n" for n in range(20))
     file.write_text(f",throughput_mbps,output_rate,bridge_cycles\n{rows}")
     assert read_counters([file], "throughput_mbps").rows.features == ("bridge_cycles",)
+    named = tmp_path / "named.csv"
+    named.write_text(file.read_text().replace(",throughput_mbps", "time,throughput_mbps", 1))
+    with pytest.raises(UsageError, match="'time' counts the seconds of the run, and is no KPI"):
+        read_counters([named], "time")
 
 
 @pytest.mark.parametrize(

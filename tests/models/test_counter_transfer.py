@@ -97,5 +97,8 @@ def test_a_function_in_one_of_the_experiments_of_others_is_tried_in_it() -> None
     assert len(tried.y) == 4
     assert 5 not in learned.groups
     assert set(learned.groups) == set(range(10)) - {5}
-    with pytest.raises(DataError, match="those that it is to be tried on"):
+    with pytest.raises(DataError, match="0 of 1 experiments are left to learn from"):
         _apart(own, [own], 0)
+    few = others.taken(np.flatnonzero(groups < 6))
+    with pytest.raises(DataError, match="3 of 6 experiments are left to learn from, where 4 are"):
+        _apart(few, [few], 0)

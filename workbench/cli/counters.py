@@ -154,11 +154,12 @@ def _session(
         f"{function}: {len(own.rows.y)} windows of {own.window_s:g} s (median) in {own.samples} of "
         f"{own.of} samples"
     ]
-    answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
+    found = None
     if more.unseen:
         rows = {name: one.rows for name, one in counted.items()}
-        answer["transfer"] = transfer(of_own_experiments(rows), more.unseen)
-    return {"layout": "session", **answer}
+        found = transfer(of_own_experiments(rows), more.unseen)
+    answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
+    return {"layout": "session", **answer, "transfer": found}
 
 
 def _composed(
@@ -297,10 +298,11 @@ def _table(files: list[Path], kpi: str, more: MoreOfCounters) -> dict[str, Any]:
 
     own = files_with(files, kpi, more.unseen) if more.unseen else files
     read = read_counters(own, kpi, say)
+    found = None
+    if more.unseen:  # what it refuses is told before models are compared for minutes
+        found = transfer(read_by_function(files, kpi, more.unseen), more.unseen)
     answer = _compared(read.rows, (), (kpi, list(read.notes), read.read), more)
-    if more.unseen:
-        answer["transfer"] = transfer(read_by_function(files, kpi, more.unseen), more.unseen)
-    return {"layout": Layout.TABLE.value, **answer}
+    return {"layout": Layout.TABLE.value, **answer, "transfer": found}
 
 
 def _compared(
@@ -333,7 +335,6 @@ def _compared(
         "dropped": _dropped((*absent, *dropped)),
         "components": components(rows),
         "notes": notes,
-        "transfer": None,
     }
     if more.unseen and (rows.group_count < FEWEST_GROUPS or not rows.features):
         # others can say something of it

@@ -34,6 +34,8 @@ LONGEST_LINE = MOST_COLUMNS * (LONGEST_CELL + 1)
 MOST_EXPERIMENTS = 2_000
 LARGEST_FIGURE = 1e18
 """Of a figure; no counter reaches it in a second."""
+LEAST_FIGURE = 1 / LARGEST_FIGURE
+"""Of a KPI; what is less is rounding."""
 MOST_REMEMBERED = 200_000
 """Rows that a repeated one is looked for among."""
 LEAST_USED = 0.5
@@ -243,7 +245,7 @@ class _Reading:
                 self.aside.add("a cell is no count or figure", f"{where}: {name}: {cell[:30]!r}")
                 return None
             figures.append(figure)
-        if figures[-1] == 0.0:
+        if figures[-1] < LEAST_FIGURE:
             self.aside.add(f"{self.wanted[-1]} is 0, which no share can be taken of", where)
             return None
         key = hash(tuple(figures))
@@ -310,6 +312,12 @@ def headings_of(file: Path, kpi: str) -> list[str]:
             f"the column {twice[0]!r} stands there twice",
             where=f"{file}:1",
             remedy="Rename or remove one of them",
+        )
+    if _is_second(kpi):
+        raise UsageError(
+            f"{kpi!r} counts the seconds of the run, and is no KPI",
+            where="--kpi",
+            remedy=f"Name another column, such as {' or '.join(KPIS[:2])}",
         )
     if kpi not in names:
         raise UsageError(

@@ -109,8 +109,10 @@ def without_idle_features(rows: CounterRows) -> tuple[CounterRows, tuple[Dropped
     """The rows without constant columns and without columns that repeat an earlier one."""
     dropped: list[DroppedFeature] = []
     kept: list[int] = []
-    spread = np.ptp(rows.x, axis=0)
-    scaled = (rows.x - rows.x.mean(axis=0)) / np.where(spread > 0.0, rows.x.std(axis=0), 1.0)
+    spread, deviation = np.ptp(rows.x, axis=0), rows.x.std(axis=0)
+    # Of figures of 1e-200 the deviation is 0, though they differ.
+    spread = np.where(deviation > 0.0, spread, 0.0)
+    scaled = (rows.x - rows.x.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
     for column, name in enumerate(rows.features):
         if spread[column] <= 0.0:
             dropped.append(DroppedFeature(name, "constant"))

@@ -14,6 +14,7 @@ import numpy as np
 from workbench.domain.errors import DataError
 from workbench.models.counter_looks import judged_looks
 from workbench.models.counter_rows import CounterRows
+from workbench.models.counter_scores import FEWEST_GROUPS
 from workbench.models.counter_watch import CounterWatch
 from workbench.models.estimator import seeded_subset
 from workbench.models.folds import folds_of
@@ -121,10 +122,14 @@ def _apart(
     kept = own[folds_of(own, 2, seed) == 1]
     held_back = kept if kept.size else own
     learned = np.setdiff1d(np.union1d(known, own), held_back)
-    if not np.isin(known, learned).any():
+    left = int(np.isin(known, learned).sum())
+    if left <= FEWEST_GROUPS:
         raise DataError(
-            "all experiments of the others are those that it is to be tried on",
-            remedy="Give more experiments",
+            f"{left} of {len(np.union1d(known, own))} experiments are left to learn from, where "
+            f"{FEWEST_GROUPS + 1} are needed: those that the functions share are half kept, to "
+            "try the models on",
+            where="--unseen",
+            remedy="Give more experiments, or experiments of the other functions alone",
         )
     return tried.taken(np.flatnonzero(~np.isin(tried.groups, learned))), [
         rows.taken(np.flatnonzero(np.isin(rows.groups, learned))) for rows in taught
