@@ -73,8 +73,8 @@ bench-science: $(VENV)/.dev  ## the tables behind docs/science.md; QUICK=1 print
 bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 plays one seed and writes nothing
 	cd benchmarks && ../$(BIN)/python -m chain_science $(if $(QUICK),--quick,--publish)
 
-bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment: FUNCTION=haproxy SESSIONS=sessions/counters-1.duckdb
-	$(BIN)/python -W ignore benchmarks/counted_sessions.py $(or $(FUNCTION),haproxy) $(SESSIONS)
+bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment, of the rows that are kept: FUNCTION=haproxy; SESSIONS=sessions/proxies.duckdb of others, KEEP=1 keeps its rows
+	$(BIN)/python -W ignore benchmarks/counted_sessions.py $(or $(FUNCTION),haproxy) $(SESSIONS) $(if $(KEEP),--keep)
 
 bench-alarms: $(VENV)/.dev  ## contention injected beside a function that is watched, and when it is alarmed; TIMES=20; FOLDER= keeps the session, RESULTS= what was seen
 	$(BIN)/python -W ignore benchmarks/contention_alarms.py --times $(or $(TIMES),20) $(if $(FOLDER),--folder $(FOLDER)) $(if $(RESULTS),--results $(RESULTS))

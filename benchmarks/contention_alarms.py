@@ -6,9 +6,10 @@ and has `workbench watch` look at it as a process of its own. Competitors come o
 core in turn, at times that the watch does not know; `cache` is none that the campaign has. Told are
 alarms that were missed or late, their delays, alarms while nobody competed, looks without an
 answer, how many of the intervals held the p95 that the load's own records have of the same seconds,
-and what the watch costs. What is played is added to what `--results` has of the same session;
-without it nothing is kept; `--show` prints them. Needs root, an engine, stress-ng and taskset on
-this host; and a quiet one.
+and what the watch costs. What is played is added to what `--results` has of the same session, each
+alarm with its time and sign; without it nothing is kept; `--show` prints them, and `--publish`
+writes what the files of `results/` say into docs/counters.md. Needs root, an engine, stress-ng and
+taskset on this host; and a quiet one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import Any
 
 import numpy as np
 from counted_sessions import CEILING_MS, measurements
+from doc_blocks import with_blocks
 from scipy import stats
 
 from workbench.descriptors.loading import load_campaign
@@ -47,6 +49,7 @@ from workbench.labs.components.competing import argv
 from workbench.labs.docker import DockerLab
 from workbench.labs.netns.groups import version
 from workbench.measuring.records import Drive
+from workbench.models.base import Floats
 from workbench.paths import Workspace
 from workbench.probes.process import parse_stat_cpu_s
 
@@ -64,7 +67,16 @@ PIECE_S = 300.0
 LEARNING_S = 180.0
 DRIVE_S = 60.0
 """Of one stretch of load; the next, at another rate, begins half a second after it."""
+ENDING_S = 10.0
+"""Which the last stretch of load may take longer than `DRIVE_S`."""
+AFTER_S = 5.0
+"""After a competitor has gone, in which an alarm is still of it: looks span up to four seconds."""
 SESSION = "learned"
+PAGE = HERE.parent / "docs" / "counters.md"
+PUBLISHED = ("alarms", "live_intervals", "quiet_hours")
+"""Files of `results/` that the page has, each by its own quotation."""
+KINDS = {"alarm": "the SLA", "contention": "others' load"}
+"""The alarms of a look, and what they are of."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,7 @@ class Injection:
     silent : of the looks while it stayed, those without an answer.
     clearing_s : until the alarm before it was over, after its competitor had gone.
     sla_s, contention_s : until the alarm of the SLA and that of others' load; None: none.
+    before : which of the two (`KINDS`) was there already.
     """
 
     began_at: float
@@ -89,6 +102,12 @@ class Injection:
     competitor: str = ""
     sla_s: float | None = None
     contention_s: float | None = None
+    before: tuple[str, ...] = ()
+
+    def by(self, kind: str) -> bool:
+        """Whether it was alarmed in time by this one, which was not there already."""
+        delay_s = self.sla_s if kind == "alarm" else self.contention_s
+        return kind not in self.before and delay_s is not None and delay_s <= WITHIN_S
 
     @property
     def in_time(self) -> bool:
@@ -122,20 +141,44 @@ class Cost:
 
 @dataclass(frozen=True)
 class Live:
-    """Looks with a figure beside what the load's own records say of the same seconds.
+    """Looks with a figure beside what the load's own records have of the same seconds.
 
     Attributes
     ----------
-    windows : looks, each of seconds of its own.
+    windows : looks, each of seconds that no other of them has.
     held : of them, intervals that have the measured figure within.
     median_error, median_width : of the figure, as a share of the measured one; of the interval, its
         upper end over its lower.
+    compared : of each look its time (seconds since the epoch), the seconds it spans, p95 in ms as
+        measured, the figure and both ends of its interval. Of results of before it is empty, and
+        their looks were taken two seconds apart while they spanned more.
     """
 
     windows: int
     held: int
     median_error: float
     median_width: float
+    compared: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Raised:
+    """One alarm, from the look that raised it to the one that had it no more.
+
+    Attributes
+    ----------
+    kind : of `KINDS`.
+    at_s : since the first look.
+    seconds : that it lasted, or until the last look.
+    competitor : who was there, or had just gone; empty where nobody was.
+    sign : what it was raised by.
+    """
+
+    kind: str
+    at_s: float
+    seconds: float
+    competitor: str
+    sign: str
 
 
 class Watched:
@@ -201,9 +244,9 @@ def record(campaign: Path, workspace: Path) -> None:
         sys.exit(f"the campaign ended with exit code {done.returncode}")
 
 
-def worst_of(session: Path, function: str) -> tuple[Competitor, float]:
-    """Who raises p95 most, of those that never pause; and the limit, in ms: between p95 alone and
-    beside it, in the middle of their logs."""
+def limit_of(session: Path, function: str) -> float:
+    """Of p95, in ms: between it alone and beside who raises it most, of those that never pause, in
+    the middle of their logs."""
     taken = [m for m in asyncio.run(measurements(session)) if m.sample.point.target == function]
     beside: dict[str, list[Measurement]] = {}
     for one in taken:
@@ -219,7 +262,7 @@ def worst_of(session: Path, function: str) -> tuple[Competitor, float]:
     worst = max(competitors, key=lambda c: usual[c.text], default=None)
     if worst is None or usual[worst.text] <= usual[NONE]:
         sys.exit("no competitor raises p95 here: there is nothing to be alarmed of")
-    return worst, float((usual[NONE] * usual[worst.text]) ** 0.5)
+    return float((usual[NONE] * usual[worst.text]) ** 0.5)
 
 
 @contextmanager
@@ -324,13 +367,14 @@ async def inject(
 ) -> tuple[Injection, Quiet]:
     """Wait, let a competitor come, and see what the watch says."""
     quiet, clearing_s = await rest(watched, draw.uniform(*QUIET_S))
-    false = watched.alarmed
+    before = tuple(kind for kind in KINDS if watched.looks and watched.looks[-1][kind])
+    false = bool(before)
     with contention(competitor, core) as began_at:
         await asyncio.sleep(LASTS_S)
     seen = watched.since(began_at)
     first = {
         kind: next((float(str(look["at"])) - began_at for look in seen if look[kind]), None)
-        for kind in ("alarm", "contention")
+        for kind in KINDS
     }
     delays = [delay for delay in first.values() if delay is not None]
     injection = Injection(
@@ -343,6 +387,7 @@ async def inject(
         competitor.text,
         first["alarm"],
         first["contention"],
+        before,
     )
     return injection, quiet
 
@@ -362,6 +407,7 @@ class Played:
     reasons: dict[str, int] = field(default_factory=dict)
     """Of looks without an answer: how many there were of each."""
     live: list[Live] = field(default_factory=list)
+    raised: list[Raised] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -398,45 +444,84 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
                     played.injections.append(one)
                     played.quiet.append(quiet)
                     print(f"injection {number} of {asked.times}: {told(one)}", flush=True)
+                await stretch_ended(driving, driven)
             finally:
                 played.costs.append(watched.cost())
                 for why in watched.reasons():
                     played.reasons[why] = played.reasons.get(why, 0) + 1
-                played.live += live_of(watched.looks, driven, campaign.windows.window_s)
+                played.live += live_of(watched.looks, driven)
+                played.raised += raised_of(watched.looks, played.injections)
 
 
-def live_of(
-    looks: Sequence[dict[str, object]], driven: Sequence[Drive], window_s: float
-) -> list[Live]:
-    """Figures that were told beside p95 of the requests due in the same seconds; looks overlap, and
-    only those are taken that share none. A look that spans the begin of a stretch is none."""
+async def stretch_ended(driving: asyncio.Task[None], driven: Sequence[Drive]) -> None:
+    """Wait until the stretch of load that is on has its records, too."""
+    known, latest = len(driven), time.monotonic() + DRIVE_S + ENDING_S
+    while len(driven) == known and not driving.done() and time.monotonic() < latest:  # noqa: ASYNC110
+        await asyncio.sleep(0.2)
+
+
+def live_of(looks: Sequence[dict[str, object]], driven: Sequence[Drive]) -> list[Live]:
+    """Figures that were told beside p95 of the requests due in the same seconds.
+
+    Looks overlap: one is taken whose seconds begin after those of the last that was, and which lies
+    in one stretch of load, a second after its begin at the earliest.
+    """
     to_epoch = time.time() - time.monotonic()
-    found: list[tuple[float, float, float, float]] = []
+    found: list[tuple[float, ...]] = []
     last_at = 0.0
     for look in looks:
-        at = float(str(look["at"]))
-        if look["value"] is None or at < last_at + window_s:
+        at, over_s = float(str(look["at"])), look["over_s"]
+        if look["value"] is None or over_s is None:
             continue
-        drive = next(
-            (d for d in driven if d.begin_s + 1.0 <= at - window_s - to_epoch <= d.stop_s - 3.0),
-            None,
-        )
-        if drive is None:
-            continue
-        planned_s, end_s = drive.records.planned_s, drive.records.end_s
-        due = (planned_s >= at - window_s - to_epoch) & (planned_s < at - to_epoch)
-        waited_s = np.nan_to_num(end_s[due] - planned_s[due], nan=drive.stop_s)
-        if not waited_s.size:
+        begin = at - float(str(over_s))
+        waited_s = waits(driven, begin - to_epoch, at - to_epoch)
+        if begin < last_at or not waited_s.size:
             continue
         was = float(np.quantile(waited_s, 0.95, method="inverted_cdf")) * 1e3
-        found.append((was, *(float(str(look[name])) for name in ("value", "low", "high"))))
+        said = (float(str(look[name])) for name in ("value", "low", "high"))
+        found.append((at, at - begin, was, *said))
         last_at = at
     if not found:
         return []
-    was, value, low, high = np.array(found).T
-    held = int(((low <= was) & (was <= high)).sum())
-    errors, widths = np.abs(value / was - 1.0), high / low
-    return [Live(len(found), held, float(np.median(errors)), float(np.median(widths)))]
+    _, _, was_ms, value, low, high = np.array(found).T
+    held = int(((low <= was_ms) & (was_ms <= high)).sum())
+    errors, widths = np.abs(value / was_ms - 1.0), high / low
+    middle = float(np.median(errors)), float(np.median(widths))
+    return [Live(len(found), held, *middle, tuple(found))]
+
+
+def waits(driven: Sequence[Drive], begin_s: float, end_s: float) -> Floats:
+    """How long the requests due in these seconds took, each in seconds; none where they are not of
+    one stretch of load."""
+    drive = next((d for d in driven if d.begin_s + 1.0 <= begin_s and end_s <= d.stop_s), None)
+    if drive is None:
+        return np.zeros(0)
+    planned_s = drive.records.planned_s
+    due = (planned_s >= begin_s) & (planned_s < end_s)
+    unanswered = np.isnan(drive.records.end_s)
+    ends_s = np.where(unanswered, drive.stop_s, drive.records.end_s)
+    return np.asarray(ends_s[due] - planned_s[due])
+
+
+def raised_of(looks: Sequence[dict[str, object]], found: Sequence[Injection]) -> list[Raised]:
+    """Each alarm of these looks, in the order in which they came."""
+    if not looks:
+        return []
+    times = [float(str(look["at"])) for look in looks]
+    raised = []
+    for kind in KINDS:
+        on = [False, *(bool(look[kind]) for look in looks)]
+        for i in range(len(looks)):
+            if on[i] or not on[i + 1]:
+                continue
+            gone = next((j for j in range(i, len(looks)) if not on[j + 1]), len(looks) - 1)
+            there = (one for one in found if 0.0 <= times[i] - one.began_at <= LASTS_S + AFTER_S)
+            beside = next((one.competitor for one in there), "")
+            value = looks[i]["value"]
+            figure = "?" if value is None else f"{float(str(value)):.3g} ms"
+            sign = str(looks[i]["sign"]) if kind == "contention" else figure
+            raised.append(Raised(kind, times[i] - times[0], times[gone] - times[i], beside, sign))
+    return sorted(raised, key=lambda one: one.at_s)
 
 
 def told(one: Injection) -> str:
@@ -464,10 +549,7 @@ def by_kind(found: Sequence[Injection]) -> str:
         for competitor in asked
         if (those := [one for one in found if one.competitor == competitor])
     ]
-    sla, others = (
-        sum(delay is not None and delay <= WITHIN_S for delay in delays)
-        for delays in ([one.sla_s for one in found], [one.contention_s for one in found])
-    )
+    sla, others = (sum(one.by(kind) for one in found) for kind in KINDS)
     looks, silent = sum(one.looks for one in found), sum(one.silent for one in found)
     return (
         f"in time: {', '.join(told) or 'none'}; of all, {others} by others' load, {sla} by the "
@@ -482,7 +564,7 @@ def most_an_hour(alarms: int, hours: float) -> float:
 
 def report(played: Played) -> str:
     """What docs/counters.md says."""
-    lines = [summary(played.injections)]
+    lines = [summary(played.injections)] if played.injections else []
     if any(one.competitor for one in played.injections):
         lines.append(by_kind(played.injections))
     if seconds := sum(one.seconds for one in played.quiet):
@@ -496,7 +578,13 @@ def report(played: Played) -> str:
             f"{silent} of {looks} looks in them without an answer"
         )
     lines += [
-        f"of {one.windows} windows {one.held} had their measured p95 within the interval "
+        f"alarm of {KINDS[one.kind]} with nobody there in minute {int(one.at_s // 60) + 1}, for "
+        f"{one.seconds:.0f} s: {one.sign}"
+        for one in played.raised
+        if not one.competitor
+    ]
+    lines += [
+        f"of {one.windows} {_whose(one)} {one.held} had their measured p95 within the interval "
         f"({one.held / one.windows:.0%}), whose ends were {one.median_width:.1f} times apart; the "
         f"figure was {one.median_error:.1%} off (medians)"
         for one in played.live
@@ -506,6 +594,10 @@ def report(played: Played) -> str:
         looks = sum(one.looks for one in played.costs)
         lines.append(f"the watch took {share:.2%} of a core over {looks} looks")
     return "\n".join(lines)
+
+
+def _whose(live: Live) -> str:
+    return "looks, each of seconds of its own," if live.compared else "looks that overlap"
 
 
 def earlier(results: Path | None, limit: float, rates: Sequence[float]) -> Played:
@@ -520,12 +612,30 @@ def earlier(results: Path | None, limit: float, rates: Sequence[float]) -> Playe
 
 def played_of(kept: dict[str, Any]) -> Played:
     return Played(
-        [Injection(**one) for one in kept["injections"]],
+        [
+            Injection(**{**one, "before": tuple(one.get("before", ()))})
+            for one in kept["injections"]
+        ],
         [Quiet(**one) for one in kept["quiet"]],
         [Cost(**one) for one in kept["costs"]],
         dict(kept["reasons"]),
-        [Live(**one) for one in kept.get("live", ())],
+        [
+            Live(**{**one, "compared": tuple(tuple(row) for row in one.get("compared", ()))})
+            for one in kept.get("live", ())
+        ],
+        [Raised(**one) for one in kept.get("raised", ())],
     )
+
+
+def quoted(name: str) -> str:
+    """What a file of results says, as the page quotes it."""
+    kept = json.loads((HERE / "results" / f"{name}.json").read_text())
+    return "\n>\n".join(f"> {line}" for line in report(played_of(kept)).splitlines())
+
+
+def published(page: str) -> str:
+    """The page with what the results say."""
+    return with_blocks(page, {f"alarms: {name}": quoted(name) for name in PUBLISHED})
 
 
 def keep(results: Path, asked: Asked, played: Played) -> None:
@@ -551,11 +661,15 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
     parser.add_argument("--show", action="store_true", help="print what the results say, and end")
+    parser.add_argument("--publish", action="store_true", help="write docs/counters.md, and end")
     parser.add_argument("--results", type=Path, help="a file to which what is played is added")
     given = parser.parse_args()
     if given.show:
         kept = given.results or HERE / "results" / "alarms.json"
         print(report(played_of(json.loads(kept.read_text()))))
+        return
+    if given.publish:
+        PAGE.write_text(published(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return
     with tempfile.TemporaryDirectory(prefix="alarms-") as temporary:
         folder = given.folder.resolve() if given.folder else Path(temporary)
@@ -563,7 +677,7 @@ def main() -> None:
         if not session.is_file():
             record(given.campaign, folder)
         campaign = load_campaign(str(given.campaign), workspace=Workspace(folder)).campaign
-        _, limit = worst_of(session, given.function)
+        limit = limit_of(session, given.function)
         rates = tuple(float(one) for one in given.rates.split(","))
         asked_for = [Competitor.parse(one) for one in given.competitors.split(",")]
         competitors = tuple(one for one in asked_for if one is not None)

@@ -1,29 +1,32 @@
-"""`python benchmarks/designed_stimuli.py FUNCTION SESSION`: stimuli by design, or at random?
+"""`python benchmarks/designed_stimuli.py FUNCTION`: stimuli by design, or at random?
 
-A session that was measured beside competitors (docs/counters.md) has more samples than a model may
-be given: it gets n of them, and is asked about the others. Which n is decided by their stimuli
-alone (load, competitor, intensity, place), never by what was measured: at random; in regular steps
-of load under each competitor alike (load and resource stimulus of paper C, III-A, crossed);
-or each as far as can be from those that are taken already (a greedy maximin design). Told is the
-error after n, over draws; a design begins with another stimulus in each, steps at another load.
+Of the rows that counted_sessions.py keeps, or of sessions that are named. One that was measured
+beside competitors (docs/counters.md) has more samples than a model may be given: it gets n of them,
+and is asked about the others. Which n is decided by their stimuli alone (load, competitor,
+intensity, place), never by what was measured: at random; in regular steps of load under each
+competitor alike (load and resource stimulus of paper C, III-A, crossed); or each as far as can be
+from those that are taken already (a greedy maximin design). Told is the error after n, over draws;
+a design begins with another stimulus in each, steps at another load.
+Draws are of one session: how much another session would differ they do not say. What is found of
+kept rows is added to `results/counted_tables.json`, by KPI (`--kpi`, all of them without).
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from counted_sessions import CEILING_MS, KPIS, measurements
+from counted_pages import design_table, read_results, write_results
+from counted_sessions import of_files, of_kept
+from kept_counters import KeptFunction, KeptWindow, rows_of_kept
 from scipy import stats
 
-from workbench.domain.competitors import COMPETITOR, FULL, KINDS, NONE, PLACES, Competitor
+from workbench.domain.competitors import FULL, KINDS, PLACES, Competitor
 from workbench.domain.errors import DataError
-from workbench.domain.samples import Measurement
-from workbench.engine.answers.counter_learning import counted_rows
 from workbench.models.base import Floats
 from workbench.models.counter_models import OwnCounterModel
 from workbench.models.counter_rows import CounterRows, without_idle_features
@@ -34,17 +37,16 @@ SHARES = (0.2, 0.3, 0.4, 0.6)
 DRAWS = 10
 
 
-def place_of(one: Measurement) -> tuple[float, ...]:
+def place_of(one: KeptWindow) -> tuple[float, ...]:
     """Of its stimulus: log load, who competes (one of each), intensity and place."""
-    point = one.sample.point
-    asked = Competitor.parse(str(point.configuration.workload.get(COMPETITOR, NONE)))
+    asked = Competitor.parse(one.beside)
     kinds = [float(asked is not None and asked.kind == kind) for kind in KINDS]
     much = asked.intensity / FULL if asked else 0.0
     where = [float(asked is not None and asked.place == place) for place in PLACES]
-    return (math.log(point.wl), *kinds, much, *where)
+    return (math.log(one.wl), *kinds, much, *where)
 
 
-def places_of(taken: Sequence[Measurement]) -> Floats:
+def places_of(taken: Sequence[KeptWindow]) -> Floats:
     """Of shape (n, d), each column from 0 to 1."""
     places = np.array([place_of(one) for one in taken])
     spread = np.ptp(places, axis=0)
@@ -86,62 +88,91 @@ def error(rows: CounterRows, seen: Ints) -> float:
     return float(np.median(off))
 
 
-def by_sample(taken: Sequence[Measurement], function: str, kpi: str) -> CounterRows:
-    """The row of each sample, in their order; such campaigns settle in one window.
+def by_sample(taken: Sequence[KeptWindow], kpi: str) -> tuple[CounterRows, Sequence[KeptWindow]]:
+    """The row of each sample, and its window; one that lacks a counter is left out.
 
-    Raises `DataError` where a sample has none.
+    Raises `DataError` where a sample has several windows: one would tell of the other.
     """
-    rows = counted_rows(taken, function, kpi, CEILING_MS).rows
-    if len(rows.y) != len(taken):
+    several = len(taken) - len({(one.session, one.sample) for one in taken})
+    if several:
         raise DataError(
-            f"{len(taken)} samples have {len(rows.y)} windows, where one of each is due"
+            f"{several} windows are of samples that have another: one of each is due",
+            remedy="Take a session that settles in one window",
         )
-    return without_idle_features(rows)[0]
+    features = rows_of_kept(taken, kpi).rows.features
+    whole = [one for one in taken if all(name in one.counted for name in features)]
+    rows = rows_of_kept(whole, kpi).rows
+    if len(rows.y) != len(whole):
+        raise DataError(f"{len(whole)} samples have {len(rows.y)} rows, where one of each is due")
+    return without_idle_features(rows)[0], whole
 
 
-def ratio(these: Floats, those: Floats) -> str:
+def ratio(these: Floats, those: Floats) -> tuple[float, float, float]:
     """Of errors in the same draws: the geometric mean, and its 95 % interval."""
     logs = np.log(these / those)
     low, high = np.exp(stats.t.interval(0.95, DRAWS - 1, logs.mean(), stats.sem(logs)))
-    return f"{np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f})"
+    return float(np.exp(logs.mean())), float(low), float(high)
 
 
-def table(taken: Sequence[Measurement], function: str, kpi: str) -> str:
-    rows, places = by_sample(taken, function, kpi), places_of(taken)
-    lines = [
-        f"{kpi} of {function}: {len(taken)} samples, median error on those that a model is not "
-        f"given, mean and 95 % interval over {DRAWS} draws",
-        "",
-        "| given | at random | in steps | designed | designed / random, 95 % | designed / steps |",
-        "|---|---|---|---|---|---|",
-    ]
+def errors_of(rows: CounterRows, places: Floats, count: int) -> Floats:
+    """Of each draw at random, in steps and designed: shape (3, draws)."""
+    found = np.empty((3, DRAWS))
+    for number in range(DRAWS):
+        draw = np.random.default_rng(number)
+        order = draw.permutation(len(rows.y))
+        ways = (
+            order[:count].tolist(),
+            gridded(places, count, draw),
+            designed(places, count, int(order[0])),
+        )
+        for way, chosen in enumerate(ways):
+            seen = np.zeros(len(rows.y), dtype=bool)
+            seen[chosen] = True
+            found[way, number] = error(rows, seen)
+    return found
+
+
+def compared(kept: KeptFunction, kpi: str) -> dict[str, Any]:
+    """After each share of the samples the errors, and how they compare."""
+    rows, taken = by_sample(kept.having(kpi), kpi)
+    places, shares = places_of(taken), []
     for share in SHARES:
         count = max(4, round(share * len(taken)))
-        random, steps, design = np.empty((3, DRAWS))
-        for number in range(DRAWS):
-            draw = np.random.default_rng(number)
-            order = draw.permutation(len(taken))
-            for found, chosen in (
-                (random, order[:count].tolist()),
-                (steps, gridded(places, count, draw)),
-                (design, designed(places, count, int(order[0]))),
-            ):
-                seen = np.zeros(len(taken), dtype=bool)
-                seen[chosen] = True
-                found[number] = error(rows, seen)
-        lines.append(
-            f"| {count} | {random.mean():.1%} | {steps.mean():.1%} | {design.mean():.1%} | "
-            f"{ratio(design, random)} | {ratio(design, steps)} |"
+        random, steps, design = errors_of(rows, places, count)
+        shares.append(
+            {
+                "given": count,
+                "random": float(random.mean()),
+                "steps": float(steps.mean()),
+                "designed": float(design.mean()),
+                "over_random": ratio(design, random),
+                "over_steps": ratio(design, steps),
+            }
         )
-    return "\n".join(lines)
+    return {"samples": len(taken), "draws": DRAWS, "shares": shares}
+
+
+def run(given: argparse.Namespace) -> None:
+    (kept,) = (
+        [of_files(given.function, given.sessions)] if given.sessions else of_kept([given.function])
+    )
+    for kpi in (k for k in kept.kpis if k.startswith(given.kpi)):
+        found = compared(kept, kpi)
+        print(design_table(kept.name, kpi, found), end="\n\n", flush=True)
+        if given.sessions:
+            continue
+        known = read_results()["designed"].get(kept.name, {})
+        same = known.get("kpis", {}) if known.get("rows") == kept.fingerprint else {}
+        of = {"rows": kept.fingerprint, "kpis": {**same, kpi: found}}
+        write_results({"designed": {kept.name: of}})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("function")
-    parser.add_argument("session", type=Path)
-    given = parser.parse_args()
-    everything = asyncio.run(measurements(given.session))
-    alone = [m for m in everything if m.sample.point.target == given.function]
-    for asked in KPIS:
-        print(table(alone, given.function, asked), end="\n\n")
+    parser.add_argument("sessions", nargs="*", type=Path)
+    parser.add_argument("--kpi", default="", help="how it begins: throughput, p95")
+    try:
+        run(parser.parse_args())
+    except DataError as error:
+        parser.exit(1, f"{error}\n")

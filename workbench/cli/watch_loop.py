@@ -234,6 +234,7 @@ class LiveWatch:
 
         self.alarm, self.contention = Alarm(), Alarm()
         self.drifted = self._unwritten = False
+        self._spanned_s: float | None = None
         self._naming: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -253,6 +254,7 @@ class LiveWatch:
         except OSError as error:  # it ended this instant, or a file is refused
             await self._tell_nothing(f"its counters cannot be read: {error.strerror or error}")
             return
+        self._spanned_s = self.live.spanned_s if seen else None
         look, beside = self._answer(seen), self._beside(seen)
         known = self.contention.raised
         self._take(look, beside)
@@ -304,6 +306,7 @@ class LiveWatch:
         from workbench.models.counter_contention import ContentionLook
         from workbench.models.counter_watch import CounterLook
 
+        self._spanned_s = None
         look, beside = CounterLook(why=why), ContentionLook(why=why)
         self._take(look, beside)
         if self.reporter is not None:
@@ -411,6 +414,7 @@ class LiveWatch:
             "times": beside.times,
             "sign": beside.why,
             "drift": self.drifted,
+            "over_s": self._spanned_s,
         }
 
     def finish(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -57,11 +57,22 @@ def counted_rows(
             where=function,
             remedy="Measure the function alone, on this host, with a workbench that keeps evidence",
         )
-    y = [min(one.kpi, ceiling) if kpi.endswith("_ms") else one.kpi for one in windows]
+    return rows_of_windows(windows, kpi, ceiling, looked)
+
+
+def rows_of_windows(
+    windows: Sequence[CountedWindow], kpi: str, ceiling: float, looked: int
+) -> CountedRows:
+    """One row a window, over counters that are more than a few single events; there is a window.
+
+    Parameters
+    ----------
+    looked : samples that they are from, and those of which none is.
+    """
     rare = hardly_counted(windows)
     rows, dropped = rows_of(
         [{name: v for name, v in one.counted.items() if name not in rare} for one in windows],
-        y,
+        [min(one.kpi, ceiling) if kpi.endswith("_ms") else one.kpi for one in windows],
         [one.experiment for one in windows],
         [one.beside for one in windows],
     )

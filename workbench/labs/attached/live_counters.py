@@ -30,6 +30,8 @@ class LiveCounters:
     over_s: float
     missing: dict[str, str] = field(default_factory=dict)
     """What cannot be read, by counter, and why."""
+    spanned_s: float | None = None
+    """Seconds between the two readings of the last look; None where it has none."""
 
     def __post_init__(self) -> None:
         self._read = _Readings(self.found)
@@ -52,6 +54,7 @@ class LiveCounters:
             renewed = self._following.look(self.over_s, self.missing)
             if renewed:
                 self._read, self._following, rates = self._following, None, renewed
+        self.spanned_s = self._read.spanned_s if rates else None
         return rates
 
 
@@ -74,6 +77,7 @@ class _Readings:
     def __init__(self, found: FoundFunction) -> None:
         self._found = found
         self._began_s = time.monotonic()
+        self.spanned_s = 0.0
         self._evidence = ComponentEvidence(found.probe)
         self._host = HostEvidence()
         self._read: deque[tuple[float, Seen]] = deque()
@@ -100,7 +104,8 @@ class _Readings:
             if now_s - before_s > over_s:
                 self._read.popleft()
             return {}
-        return _rates(before, seen, now_s - before_s, missing)
+        self.spanned_s = now_s - before_s
+        return _rates(before, seen, self.spanned_s, missing)
 
     def _now(self, missing: dict[str, str]) -> Seen:
         """All cumulative figures by counter and, to know levels, the observable's own name."""
