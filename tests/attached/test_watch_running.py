@@ -74,6 +74,7 @@ async def written(folder: Path, metric: str, following: asyncio.Task[None]) -> s
 async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> None:
     live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=1.0)
     assert live.read() == {}
+    assert live.spanned_s is None
 
     def ask() -> None:
         for _ in range(100):
@@ -82,6 +83,8 @@ async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> Non
     await asyncio.to_thread(ask)
     await asyncio.sleep(1.0)
     seen = live.read()
+    assert live.spanned_s is not None
+    assert live.spanned_s >= 1.0, "longer than the second since the last one: it was busy, too"
     assert seen["cpu_cores"] > 0.0
     assert seen["voluntary_switches"] >= 10.0
     assert seen["host softirqs NET_RX"] > 0.0
