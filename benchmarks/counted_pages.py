@@ -196,14 +196,16 @@ def _held_out(functions: Results) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     tried: list[tuple[float, str]] = []
-    answered = 0
+    held_of_all = answered = 0
+    usually = 0.0
     for kind in THEIRS:
         for name, found in _of_kind(functions, kind):
             for given in found["held_out"]:
                 one = HeldOut(**given)
                 points = 100.0 * one.lost(found["coverage"])
                 tried.append((points, f"{name} beside `{one.competitor}`, {kind}"))
-                answered += bool(one.answered)
+                held_of_all, answered = held_of_all + one.held, answered + one.answered
+                usually += one.answered * found["coverage"]
                 held = f"{one.held} of {one.answered}" if one.answered else "none"
                 lines.append(
                     f"| {name}: `{one.competitor}` | {kind} | {one.windows} | {one.outside} | "
@@ -215,7 +217,13 @@ def _held_out(functions: Results) -> str:
     worst, where = max(tried)
     said = f"{over or 'None'} of {len(tried)} lose{'s' * (over == 1)} more than 3 points"
     most = f"; the most is {worst:.1f} ({where})" if worst > 0.0 else ""
-    return "\n".join([*lines, "", f"{said}{most}; {answered} of {len(tried)} had any answer."])
+    together = "no window was answered"
+    if answered:
+        together = (
+            f"of all {answered} windows that were answered {held_of_all} held "
+            f"({held_of_all / answered:.1%}, usually {usually / answered:.1%})"
+        )
+    return "\n".join([*lines, "", f"{said}{most}; {together}."])
 
 
 def transfer_table(found: Results) -> str:

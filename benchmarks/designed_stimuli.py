@@ -174,5 +174,5 @@ if __name__ == "__main__":
     parser.add_argument("--kpi", default="", help="how it begins: throughput, p95")
     try:
         run(parser.parse_args())
-    except DataError as error:
-        parser.exit(1, f"{error}\n")
+    except DataError as refused:
+        parser.exit(1, f"{refused}\n")

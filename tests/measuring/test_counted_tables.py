@@ -14,7 +14,7 @@ import designed_stimuli
 import kept_counters
 import numpy as np
 import pytest
-from counted_pages import PAGE, published, read_results, write_results
+from counted_pages import PAGE, HeldOut, published, read_results, write_results
 from counted_sessions import of_kept
 from doc_blocks import with_blocks
 from kept_counters import KeptFunction, keep, read_kept, rows_of_kept, taken_from
@@ -195,6 +195,10 @@ def test_tables_are_made_of_kept_rows_and_written_into_the_page(
     assert "correlates with p95 by +0.78 (+0.61 to +0.92); together they tell 62%" in told
     assert "| a: `memory` | throughput | 10 |" in told
     assert "of 6 lose" in told
+    every = [HeldOut(**one) for of in found["functions"].values()
+             for one in of["kpis"]["throughput_rps"]["held_out"]]  # fmt: skip
+    answered, held = sum(one.answered for one in every), sum(one.held for one in every)
+    assert f"of all {answered} windows that were answered {held} held" in told
     for row in found["designed"]["a"]["kpis"]["throughput_rps"]["shares"]:
         assert f"| {row['given']} | {row['random']:.1%} |" in said
         assert f"| {row['given']} | {row['random']:.1%} |" in told
