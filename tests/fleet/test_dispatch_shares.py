@@ -132,6 +132,7 @@ def test_a_host_that_measures_nothing_is_gone_and_nothing_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
     said: list[str] = []
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     client: Any = OneLeaves("")

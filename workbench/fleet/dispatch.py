@@ -25,6 +25,7 @@ from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fetched_bundles import store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
+from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -42,7 +43,8 @@ finished the shard, and nobody but itself can say so; others have other shards t
 ABSENT_S = 120.0
 """How long a fleet may be without any host."""
 TRIES = 3
-"""Hosts on which a shard may fail before it is set aside."""
+"""Hosts on which a shard may fail before it is set aside, or all that the fleet has; those that
+fail whatever they are given do not count."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -143,6 +145,8 @@ class Dispatch:
         self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
+        self._doubts = HostDoubts()
+        self._stuck_at = 0.0
         self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
@@ -161,6 +165,7 @@ class Dispatch:
         """Count what another one has gathered and set aside for the same campaign."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
+        self._doubts = before._doubts
         self._total += before.total
 
     @property
@@ -203,7 +208,7 @@ class Dispatch:
         """Until nothing is left. Raises `FleetError` where no host is there any more."""
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = able_at = loop.time()
+        seen_at = self._stuck_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
@@ -218,14 +223,9 @@ class Dispatch:
                     )
                 self._hear_held()
                 await self._judge()
-                if self._hands.keys() - self._unfit.keys():
-                    able_at = loop.time()
-                for hand in self._hands.values():
-                    idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
-                    if hand.task is None and idle:
-                        self._employ(hand, loop.time())
+                self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
-                self._give_up(loop.time() - able_at)
+                self._give_up(loop.time())
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
@@ -282,21 +282,36 @@ class Dispatch:
             if host in self.hosts and host not in self._unfit:
                 self._unusable(host, f"disagrees with itself: {why}")
 
-    def _give_up(self, unable_s: float) -> None:
-        """Set aside what failed on every host that is there, once nobody measures any more.
-
-        Where none of them may be given anything for that long, others may still come back.
-        """
-        if not self._hands or any(hand.task is not None for hand in self._hands.values()):
-            return
-        away = self.hosts.keys() - self._hands.keys() - self._unfit.keys()
-        if away and self._hands.keys() <= self._unfit.keys() and unable_s < RETURN_S:
-            return
-        for waiting in list(self._waiting):
-            if self._hands.keys() <= (waiting.failures.keys() | self._unfit.keys()):
-                self._waiting.remove(waiting)
+    def _give_up(self, now: float) -> None:
+        """Set aside what failed on as many hosts as are asked; once nobody measures any more, also
+        what failed on all that are there, when others have had time to come back."""
+        for waiting in [each for each in self._waiting if self._has_failed(each)]:
+            self._put_aside(waiting)
+        busy = any(hand.task is not None for hand in self._hands.values())
+        stuck = [] if busy or not self._hands else [w for w in self._waiting if self._is_stuck(w)]
+        if not stuck:
+            self._stuck_at = now
+        for waiting in stuck:
+            tried = self._hands.keys() | self._unfit.keys() | waiting.failures.keys()
+            if self.hosts.keys() <= tried or now - self._stuck_at >= RETURN_S:
                 waiting.failures |= self._unfit
-                self.set_aside[waiting.order.shard.key] = waiting
+                self._put_aside(waiting)
+
+    def _is_stuck(self, waiting: OpenShard) -> bool:
+        """Whether no host that is there can be given it any more."""
+        return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+
+    def _has_failed(self, waiting: OpenShard) -> bool:
+        """Whether it failed on as many hosts as are asked, by no fault of theirs."""
+        tried = waiting.failures.keys()
+        against = tried - self._doubts.of(self._able | tried)
+        most = min(TRIES, len(self.hosts.keys() - self._unfit.keys()))
+        return len(against) >= max(1, most)
+
+    def _put_aside(self, waiting: OpenShard) -> None:
+        self._waiting = [each for each in self._waiting if each is not waiting]
+        self.set_aside[waiting.order.shard.key] = waiting
+        self._tell(f"{waiting.named} is set aside: {next(iter(waiting.failures.values()))}")
 
     def _give_up_bound(self, now: float) -> None:
         """Set aside what is bound to a host that may not measure, or that did not come back."""
@@ -317,6 +332,19 @@ class Dispatch:
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
             self._waiting.insert(0, waiting)
+
+    @property
+    def _able(self) -> set[str]:
+        """Hosts that are there and may be given something, those that rest among them."""
+        return set(self._hands.keys() - self._unfit.keys() - self.told_held.keys())
+
+    def _employ_all(self, now: float) -> None:
+        """Those first that have failed least: they tell a bad shard from a bad host."""
+        able = self._able
+        able -= self._doubts.resting(able, now)
+        for hand in sorted(self._hands.values(), key=lambda hand: self._doubts.row(hand.name)):
+            if hand.task is None and hand.name in able:
+                self._employ(hand, now)
 
     def _employ(self, hand: Hand, now: float) -> None:
         if not hand.asked:
@@ -418,6 +446,7 @@ class Dispatch:
                 self._failed(hand.name, waiting, result.failure)
             else:
                 await self._gather(hand, waiting, result, time.monotonic() - began)
+                self._doubts.measured(hand.name)
             hand.waiting = None
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
             self._wait_for(hand, waiting)
@@ -437,15 +466,19 @@ class Dispatch:
         waiting.failures[host] = why
         waiting.host = ""
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
+        now = asyncio.get_running_loop().time()
+        self._doubts.failed(host, now)
         own = self._own.get(host)
         if own is waiting:
             del self._own[host]
-        elif not waiting.bound and len(waiting.failures) < min(TRIES, len(self._hands)):
+        if own is waiting or waiting.bound or self._has_failed(waiting):
+            self._put_aside(waiting)
+        else:
             self._waiting.append(waiting)
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
-            return
-        self.set_aside[waiting.order.shard.key] = waiting
-        self._tell(f"{waiting.named} is set aside: {why}")
+        if host in self._doubts.resting(self._able, now):
+            failed = counted(self._doubts.row(host), "shard")
+            self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
