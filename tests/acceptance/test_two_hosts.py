@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from driving import REPOSITORY, Workbench
+from factors_told import interval_told
 
 CAMPAIGN = """
 kind: campaign
@@ -73,10 +73,10 @@ def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
     # The same cores, measured in turns: the factor is near one. That an interval of 95 % holds
     # one is not asked for, which would fail one run in twenty.
     for kpi in ("throughput_rps", "p95_ms"):
-        factor = re.search(rf"beta {kpi} x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
-        assert factor, out
-        assert float(factor[1]) < 1.2
-        assert float(factor[2]) > 1 / 1.2
+        interval = interval_told(out, "beta", kpi)
+        assert interval is not None, out
+        assert interval[0] < 1.2
+        assert interval[1] > 1 / 1.2
     workbench.run("engine", "stop", expect=None)
     assert processes() == []
     assert groups() == []

@@ -46,7 +46,14 @@ class FakeClient:
     def submit(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> FakeFuture:
         future = FakeFuture()
         task = asyncio.create_task(self._answer(work.__name__, argument, workers[0]))
-        task.add_done_callback(lambda done: future.set_result(done.result()))
+
+        def answered(done: asyncio.Task[Any]) -> None:
+            if (error := done.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(done.result())
+
+        task.add_done_callback(answered)
         return future
 
     async def _answer(self, work: str, argument: bytes, address: str) -> Any:
@@ -132,6 +139,7 @@ def test_a_host_that_measures_nothing_is_gone_and_nothing_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
     said: list[str] = []
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     client: Any = OneLeaves("")

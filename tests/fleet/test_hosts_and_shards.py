@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from factors_told import interval_told
 
 from workbench.descriptors.checking import lint
 from workbench.descriptors.lab_hosts import load_fleet
@@ -16,7 +17,7 @@ from workbench.descriptors.loading import (
     save_resolved,
 )
 from workbench.domain.errors import DescriptorError, UsageError
-from workbench.domain.fleets import LabHost
+from workbench.domain.fleets import LabHost, told
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Estimate, Sample
@@ -217,6 +218,18 @@ def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() ->
         inside += by_name["throughput_rps"].low <= 0.7 <= by_name["throughput_rps"].high
         inside += by_name["p95_ms"].low <= 1.0 / 0.7 <= by_name["p95_ms"].high
     assert 0.93 <= inside / (2 * runs) <= 0.97
+
+
+def test_the_factor_of_every_figure_is_told_with_its_interval() -> None:
+    """As the acceptance of two real hosts reads it, which no gate runs."""
+    rng = np.random.default_rng(5)
+    found = compare_hosts({"a": anchors(rng, 1.0, 0.02), "b-1": anchors(rng, 0.7, 0.02)}, "p95_ms")
+    assert found is not None
+    assert {factor.figure for factor in found.factors} == {"throughput_rps", "p95_ms"}
+    for factor in found.factors:
+        interval = interval_told(told(found), "b-1", factor.figure)
+        assert interval == pytest.approx((factor.low, factor.high), abs=1e-3)
+    assert interval_told(told(found), "b", "p95_ms") is None
 
 
 def test_a_load_that_nobody_saturates_says_nothing_of_what_a_host_carries() -> None:

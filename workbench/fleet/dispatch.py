@@ -1,7 +1,7 @@
 """Who measures which shard: one at a time on each host, each shard once.
 
 Dask is asked who is there, and carries orders. A shard stays with the host that began it as long as
-that may come back; a host that comes back is first asked what it has finished.
+that may come back; a host that comes back is first asked what it has finished, held or not.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
-from workbench.fleet.fetched_bundles import store_fetched
+from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
+from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -34,15 +35,21 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 TICK_S = 0.2
-RETURN_S = 60.0
+RETURN_S = 120.0
 """How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
-before it starts a worker again (`keeper.LONGEST_PAUSE_S`) and that takes to be there. It may have
-finished the shard, and nobody but itself can say so; others have other shards to measure meanwhile.
+before it starts a worker again (`keeper.LONGEST_PAUSE_S`), reaches it (`remote_shell.CONNECT_S`)
+and has it checked (`lab_worker.CHECKING_S`). It may have finished the shard, and nobody but itself
+can say so; others have other shards to measure meanwhile.
 """
-ABSENT_S = 120.0
+ABSENT_S = 180.0
 """How long a fleet may be without any host."""
 TRIES = 3
-"""Hosts on which a shard may fail before it is set aside."""
+"""Hosts on which a shard may fail before it is set aside, or all that the fleet has; those that
+fail whatever they are given do not count."""
+KEPT_PAUSE_S = 30.0
+"""Before a host is asked again for a shard that it has measured and that could not be had."""
+KEPT_S = 120.0
+"""For how long that is tried once nothing else is left."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -63,20 +70,34 @@ class HostLost(Exception):
 
 @dataclass
 class OpenShard:
-    """A shard that is not measured: since when it waits for one host, and where it failed."""
+    """A shard that is not measured: which host has begun it, and where it failed."""
 
     order: ShardOrder
     host: str = ""
-    until: float = 0.0
+    """That has begun it, and may have finished it; empty: none."""
     bound: str = ""
     """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
+    kept: WorkbenchError | None = None
+    """Why it is not here, though `host` has measured it: no other host measures it again."""
+    again: float = 0.0
+    """When that is tried again."""
+    result: ShardResult | None = None
+    """What `host` said of it then."""
+    wall_s: float = 0.0
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
+    """Two hosts may have it: one bundle is fetched at a time."""
 
     def __str__(self) -> str:
         """What is missing of it, and why."""
         shard = self.order.shard
         why = next(iter(self.failures.values()), "no host has begun it")
         return f"{shard.target} {', '.join(shard.configurations)}: {why}"
+
+    def give_to(self, host: str) -> None:
+        """Forget what another one has of it, which is lost."""
+        if self.host != host:
+            self.kept, self.result, self.wall_s = None, None, 0.0
 
     @property
     def named(self) -> str:
@@ -143,6 +164,13 @@ class Dispatch:
         self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
+        self._doubts = HostDoubts()
+        self._began = 0.0
+        self._seen: dict[str, float] = {}
+        """When each host was there last, or held: it is not expected then."""
+        self._asks_lost: dict[str, int] = {}
+        """How often each went away while it was asked, in a row."""
+        self._stuck_at = self._kept_at = 0.0
         self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
@@ -161,13 +189,13 @@ class Dispatch:
         """Count what another one has gathered and set aside for the same campaign."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
+        self._doubts = before._doubts
         self._total += before.total
 
     @property
     def _left(self) -> bool:
-        busy = any(hand.task is not None for hand in self._hands.values())
         own = self._own.keys() & self._hands.keys() - self.told_held.keys()
-        return busy or bool(self._waiting) or bool(own)
+        return bool(self._measuring or self._waiting or own)
 
     @property
     def _measuring(self) -> int:
@@ -200,10 +228,14 @@ class Dispatch:
         ]
 
     async def run(self) -> None:
-        """Until nothing is left. Raises `FleetError` where no host is there any more."""
+        """Until nothing is left.
+
+        Raises `FleetError` where no host is there any more, or nothing is left but what hosts have
+        measured and this host cannot store.
+        """
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = able_at = loop.time()
+        seen_at = self._began = self._stuck_at = self._kept_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
@@ -217,28 +249,24 @@ class Dispatch:
                         "same command goes on",
                     )
                 self._hear_held()
+                self._seen |= dict.fromkeys((*self._hands, *self.told_held), loop.time())
                 await self._judge()
-                if self._hands.keys() - self._unfit.keys():
-                    able_at = loop.time()
-                for hand in self._hands.values():
-                    idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
-                    if hand.task is None and idle:
-                        self._employ(hand, loop.time())
+                self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
-                self._give_up(loop.time() - able_at)
+                self._give_up(loop.time())
+                self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
 
     async def _recall(self) -> None:
         """What earlier runs have finished counts; what a host had begun waits for it."""
-        until = asyncio.get_running_loop().time() + RETURN_S
         for waiting in (*self._own.values(), *self._waiting):
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
             elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
-                waiting.host, waiting.until = host, until
+                waiting.host = host
 
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
@@ -254,6 +282,7 @@ class Dispatch:
                 del self._hands[name]
                 if hand.task is not None:
                     hand.task.cancel()
+                    self._asks_lost[name] = self._asks_lost.get(name, 0) + (not hand.asked)
                 waits = ""
                 if hand.waiting is not None:
                     waits = f"; {hand.waiting.named} waits {RETURN_S:g} s for it"
@@ -282,69 +311,142 @@ class Dispatch:
             if host in self.hosts and host not in self._unfit:
                 self._unusable(host, f"disagrees with itself: {why}")
 
-    def _give_up(self, unable_s: float) -> None:
-        """Set aside what failed on every host that is there, once nobody measures any more.
-
-        Where none of them may be given anything for that long, others may still come back.
-        """
-        if not self._hands or any(hand.task is not None for hand in self._hands.values()):
-            return
-        away = self.hosts.keys() - self._hands.keys() - self._unfit.keys()
-        if away and self._hands.keys() <= self._unfit.keys() and unable_s < RETURN_S:
-            return
-        for waiting in list(self._waiting):
-            if self._hands.keys() <= (waiting.failures.keys() | self._unfit.keys()):
-                self._waiting.remove(waiting)
+    def _give_up(self, now: float) -> None:
+        """Set aside what failed on as many hosts as are asked; once nobody measures any more, also
+        what failed on all that are there, when others have had time to come back."""
+        for waiting in [each for each in self._waiting if self._has_failed(each)]:
+            self._put_aside(waiting)
+        stuck = [w for w in self._waiting if self._is_stuck(w)]
+        if not stuck:
+            self._stuck_at = now
+        for waiting in stuck:
+            tried = self._hands.keys() | self._unfit.keys() | waiting.failures.keys()
+            if self.hosts.keys() <= tried or now - self._stuck_at >= RETURN_S:
                 waiting.failures |= self._unfit
-                self.set_aside[waiting.order.shard.key] = waiting
+                self._put_aside(waiting)
+
+    def _is_stuck(self, waiting: OpenShard) -> bool:
+        """Whether nobody measures, and no host that is there can be given it any more."""
+        if self._measuring or not self._hands:
+            return False
+        return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+
+    def _has_failed(self, waiting: OpenShard) -> bool:
+        """Whether it failed on as many hosts as are asked, by no fault of theirs."""
+        tried = waiting.failures.keys()
+        against = tried - self._doubts.of(self._able | tried)
+        most = min(TRIES, len(self.hosts.keys() - self._unfit.keys()))
+        return len(against) >= max(1, most)
+
+    def _put_aside(self, waiting: OpenShard) -> None:
+        self._waiting = [each for each in self._waiting if each is not waiting]
+        self.set_aside[waiting.order.shard.key] = waiting
+        self._tell(f"{waiting.named} is set aside: {next(iter(waiting.failures.values()))}")
 
     def _give_up_bound(self, now: float) -> None:
-        """Set aside what is bound to a host that may not measure, or that did not come back."""
+        """Set aside what is bound to a host that may not measure, or that did not come back. A
+        host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
             host = waiting.bound
-            away = host not in self._hands or host in self.told_held
-            if host in self._unfit or (away and now >= waiting.until):
+            if host in self._unfit or self._away_s(host, now) >= RETURN_S:
                 self._waiting.remove(waiting)
-                held = self.told_held.get(host, "is gone")
-                waiting.failures[host] = self._unfit.get(host, held)
+                waiting.failures[host] = self._unfit.get(host, "is gone")
                 self.set_aside[waiting.order.shard.key] = waiting
+
+    def _away_s(self, host: str, now: float) -> float:
+        """For how long it has been gone, seconds; 0 where it is there, or held."""
+        return now - self._seen.get(host, self._began)
+
+    def _give_up_kept(self, now: float) -> None:
+        """End it where nothing is left but what hosts have measured and cannot be had."""
+        own = [each for host, each in self._own.items() if host in self._hands]
+        busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
+        left = [*self._waiting, *own, *busy]
+        if not left or any(w.kept is None or w.host not in self._able for w in left):
+            self._kept_at = now
+        if now - self._kept_at < KEPT_S or busy:
+            return
+        for waiting in left:
+            if isinstance(error := waiting.kept, NotStoredHere):
+                raise FleetError(
+                    f"{counted(len(left), 'shard')} measured and not here: {error.what}",
+                    where=error.where,
+                    remedy="Make room there; the hosts keep what they measured, and the same "
+                    "command goes on",
+                )
+        for waiting in left:
+            host = waiting.host
+            waiting.failures[host] = f"measured on {host} and not here: {waiting.kept}"
+            self._own.pop(host, None)
+            self._put_aside(waiting)
 
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
-        waiting.host = hand.name
-        waiting.until = asyncio.get_running_loop().time() + RETURN_S
+        waiting.host, waiting.result = hand.name, None
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
             self._waiting.insert(0, waiting)
 
+    @property
+    def _able(self) -> set[str]:
+        """Hosts that are there and may be given something, those that rest among them."""
+        return set(self._hands.keys() - self._unfit.keys() - self.told_held.keys())
+
+    def _employ_all(self, now: float) -> None:
+        """Those first that have failed least: they tell a bad shard from a bad host."""
+        able = self._able
+        able -= self._doubts.resting(able, now)
+        for hand in sorted(self._hands.values(), key=lambda hand: self._doubts.row(hand.name)):
+            if hand.task is not None or hand.name in self._unfit:
+                continue
+            if not hand.asked:
+                hand.task = asyncio.create_task(self._ask(hand))
+            elif hand.name in able:
+                self._employ(hand, now)
+
     def _employ(self, hand: Hand, now: float) -> None:
-        if not hand.asked:
-            hand.task = asyncio.create_task(self._ask(hand))
-            return
         if self.share is not None and self._measuring >= self.share:
             return
         own = self._own.get(hand.name)
+        if own is not None and now < own.again:
+            own = None
         waiting = own or self._next(hand.name, now)
         if waiting is None:
             return
         if waiting is not own:
             self._waiting.remove(waiting)
+        waiting.give_to(hand.name)
         hand.waiting, hand.began = waiting, time.time()
         hand.task = asyncio.create_task(self._measure(hand, waiting))
 
     def _next(self, host: str, now: float) -> OpenShard | None:
         """What a host is to measure: what it began, else what waits for nobody else."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
-        begun = next((w for w in fit if w.host == host), None)
-        return begun or next((w for w in fit if not w.host or now >= w.until), None)
+        begun = next((w for w in fit if w.host == host and now >= w.again), None)
+        return begun or next((w for w in fit if self._is_free(w, now)), None)
+
+    def _is_free(self, waiting: OpenShard, now: float) -> bool:
+        """Whether it waits for no host: the one that began it cannot go on, and has said that it
+        has not finished it, or has been away for too long."""
+        host = waiting.host
+        if not host or host in self._unfit or self._asks_lost.get(host, 0) >= TRIES:
+            return True
+        hand = self._hands.get(host)
+        if hand is None:
+            return self._away_s(host, now) >= RETURN_S
+        if not hand.asked or waiting.kept is not None:
+            return False
+        able = self._able
+        return hand.task is not None or host not in able - self._doubts.resting(able, now)
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
             await self._post(hand)
             await self._compare_clocks(hand)
-            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
+            begun = [other.waiting for other in self._hands.values()]
+            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
             # Of planned points a finished session does not say whether it has them.
             keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
             plain = codec.dumps(keys)
@@ -355,7 +457,9 @@ class Dispatch:
                 if waiting is not None and result.key not in self.gathered:
                     await self._gather_found(hand, waiting, result)
             hand.asked = True
+            self._asks_lost.pop(hand.name, None)
         except HostLost:
+            self._asks_lost[hand.name] = self._asks_lost.get(hand.name, 0) + 1
             log.info("host lost while it was asked", host=hand.name)
         except WorkbenchError as error:
             self._unusable(hand.name, str(error))
@@ -370,6 +474,15 @@ class Dispatch:
         has it at once, and where that fails again it has failed there."""
         try:
             await self._gather(hand, waiting, result)
+            others = [other for other in self._hands.values() if other.waiting is waiting]
+            if others:
+                self._tell(f"{waiting.named} was finished on {hand.name}: no other goes on with it")
+                await self._have_stop(others)
+        except (NotFetched, NotStoredHere) as error:
+            if not any(other.waiting is waiting for other in self._hands.values()):
+                waiting.give_to(hand.name)
+                waiting.result = result
+                self._keep(hand.name, waiting, error)
         except (WorkbenchError, OSError) as error:
             log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
@@ -400,7 +513,7 @@ class Dispatch:
         after = now()
         ahead_s = there - after if there > after else min(0.0, there - before)
         if abs(ahead_s) > CLOCK_OFF_S:
-            hand.ahead_s = self._ledger.ahead_s[hand.name] = ahead_s
+            hand.ahead_s = ahead_s
             word = "ahead" if ahead_s > 0 else "behind"
             self._tell(
                 f"{hand.name}: its clock is {duration(abs(ahead_s))} {word}; the times of its "
@@ -409,18 +522,21 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            began = time.monotonic()
-            self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
-            order = codec.dumps(codec.to_plain(waiting.order))
-            said = await self._remote(hand, tasks.measure_shard, order)
-            result = codec.from_plain(codec.loads(said), ShardResult)
-            if result.failure:
+            result = waiting.result or await self._measured(hand, waiting)
+            if waiting.order.shard.key in self.gathered:
+                log.info("measured elsewhere by now", host=hand.name, shard=result.key)
+            elif result.failure:
                 self._failed(hand.name, waiting, result.failure)
             else:
-                await self._gather(hand, waiting, result, time.monotonic() - began)
+                await self._gather(hand, waiting, result, waiting.wall_s)
+                self._doubts.measured(hand.name)
             hand.waiting = None
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
             self._wait_for(hand, waiting)
+        except (NotFetched, NotStoredHere) as error:
+            self._doubts.measured(hand.name)
+            self._keep(hand.name, waiting, error)
+            hand.waiting = None
         except WorkbenchError as error:
             self._failed(hand.name, waiting, str(error))
             hand.waiting = None
@@ -431,21 +547,51 @@ class Dispatch:
         finally:
             hand.task = None
 
+    async def _measured(self, hand: Hand, waiting: OpenShard) -> ShardResult:
+        """What a host says of a shard that it is given. Raises `NotFetched`, `HostLost`."""
+        began = time.monotonic()
+        self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
+        order = codec.dumps(codec.to_plain(waiting.order))
+        said = await self._remote(hand, tasks.measure_shard, order)
+        result = codec.from_plain(codec.loads(said), ShardResult)
+        if result.is_measured:
+            raise NotFetched(result.failure.removesuffix("."))
+        if not result.failure:
+            waiting.result, waiting.wall_s = result, time.monotonic() - began
+        return result
+
+    def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
+        """It is measured, and only not here: its host is asked for it again."""
+        if self._stopping or waiting.order.shard.key in self.gathered:
+            return
+        if waiting.kept is None:
+            self._tell(f"{waiting.named} is measured on {host} and not here yet: {error}")
+        log.warning("shard not here", host=host, shard=waiting.order.shard.key, why=str(error))
+        waiting.host, waiting.kept = host, error
+        waiting.again = asyncio.get_running_loop().time() + KEPT_PAUSE_S
+        known = (*self._own.values(), *self._waiting)
+        if not any(each is waiting for each in known):
+            self._waiting.append(waiting)
+
     def _failed(self, host: str, waiting: OpenShard, why: str) -> None:
-        if self._stopping:
+        if self._stopping or waiting.order.shard.key in self.gathered:
             return  # it was asked to end
         waiting.failures[host] = why
-        waiting.host = ""
+        waiting.host, waiting.result, waiting.kept = "", None, None
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
+        now = asyncio.get_running_loop().time()
+        self._doubts.failed(host, now)
         own = self._own.get(host)
         if own is waiting:
             del self._own[host]
-        elif not waiting.bound and len(waiting.failures) < min(TRIES, len(self._hands)):
+        if own is waiting or waiting.bound or self._has_failed(waiting):
+            self._put_aside(waiting)
+        else:
             self._waiting.append(waiting)
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
-            return
-        self.set_aside[waiting.order.shard.key] = waiting
-        self._tell(f"{waiting.named} is set aside: {why}")
+        if host in self._doubts.resting(self._able, now):
+            failed = counted(self._doubts.row(host), "shard")
+            self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
@@ -457,14 +603,18 @@ class Dispatch:
                 where=hand.name,
                 remedy="See that it has this very version of the workbench",
             )
-        bundle = Path(result.place)
-        if hand.name not in self._ledger.local:
-            bundle = await self._fetched(hand, result)
-        elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
-            raise FleetError(f"{bundle} is not what {hand.name} measured")
-        took_s = wall_s if result.taken == result.samples else 0.0
-        self._ledger.write(LedgerLine(result.key, hand.name, result, hand.ahead_s))
-        self._count(waiting, Gathered(waiting.order, result, bundle, took_s, hand.ahead_s))
+        async with waiting.alone:
+            if result.key in self.gathered:
+                return
+            bundle = Path(result.place)
+            if hand.name not in self._ledger.local:
+                bundle = await self._fetched(hand, result)
+            elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
+                raise FleetError(f"{bundle} is not what {hand.name} measured")
+            took_s = wall_s if result.taken == result.samples else 0.0
+            ahead_s = self._ledger.clock_of(result, hand.ahead_s)
+            self._ledger.write(LedgerLine(result.key, hand.name, result, ahead_s))
+            self._count(waiting, Gathered(waiting.order, result, bundle, took_s, ahead_s))
 
     def _count(self, waiting: OpenShard, found: Gathered) -> None:
         """A shard is measured, and its bundle here."""
@@ -483,7 +633,10 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
-        sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        try:
+            sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        except FleetError as error:
+            raise NotFetched(error.what, where=hand.name) from None
         await asyncio.to_thread(store_fetched, place, hand.name, sent)
         if not is_bundle(place) or digest_of(place) != result.digest:
             raise FleetError(
@@ -516,20 +669,23 @@ class Dispatch:
 
     async def _stop(self) -> None:
         """Where hosts still measure: have them end, and wait until they have torn down."""
-        busy = {hand.task for hand in self._hands.values() if hand.task is not None}
-        if not busy:
-            return
         self._stopping = True
+        busy = {hand.task: hand for hand in self._hands.values() if hand.task is not None}
+        ending = {task for task, hand in busy.items() if hand.waiting is not None}
+        if ending:
+            await self._have_stop([busy[task] for task in ending])
+            await asyncio.wait(ending, timeout=STOPPING_S / 2)
+        for task in busy:
+            task.cancel()
+
+    async def _have_stop(self, hands: Sequence[Hand]) -> None:
+        """Have hosts end what they measure; what they have of it is kept there."""
+        sessions = [hand.waiting.order.session for hand in hands if hand.waiting is not None]
         try:
-            async with asyncio.timeout(STOPPING_S):
-                hands = [hand for hand in self._hands.values() if hand.waiting is not None]
-                sessions = [hand.waiting.order.session for hand in hands if hand.waiting]
+            async with asyncio.timeout(STOPPING_S / 2):
                 await self._client.run(
                     tasks.stop_shard, codec.dumps(sessions), on_error="ignore",
                     workers=[hand.address for hand in hands],
                 )  # fmt: skip
-                await asyncio.wait(busy)
-        except (TimeoutError, OSError) as error:
+        except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
             log.warning("a host did not say that it stopped", why=str(error))
-        for task in busy:
-            task.cancel()
