@@ -225,3 +225,22 @@ def test_what_holding_out_leaves_too_little_for_is_said() -> None:
     assert ContentionTest(few, SPAN_S).signs
     with pytest.raises(DataError, match="4 windows in which nobody competed, where 6 are needed"):
         rates_of(few, SPAN_S)
+
+
+@pytest.mark.parametrize("times", [6.0, 14.0])
+def test_a_competitor_is_alarmed_within_five_seconds(times: float) -> None:
+    """Looks of four seconds, of which one more each second is beside it; quiet windows scatter as
+    those of haproxy do (0.32 in logs), alone and beside."""
+    draw = np.random.default_rng(1)
+    load = np.exp(draw.uniform(np.log(500.0), np.log(5000.0), 36))
+    beside = np.repeat([0, 1], 18)
+    own = 4e-4 * load * np.exp(0.32 * draw.standard_normal(36))
+    x = np.column_stack([load, own * np.where(beside, times, 1.0)])
+    rows = CounterRows(("rx_packets", "cpu_wait_s"), x, load, np.arange(36) // 9, beside)
+    test, alarm = ContentionTest(rows, SPAN_S), Alarm()
+    raised = [
+        alarm.look(not test.look({"rx_packets": 1000.0, "cpu_wait_s": 0.4 * more}).contended)
+        for seconds in range(6)
+        for more in [1.0 + (times - 1.0) * min(seconds, 4) / 4.0]
+    ]
+    assert raised.index(True) <= 4
