@@ -470,7 +470,7 @@ def live_of(looks: Sequence[dict[str, object]], driven: Sequence[Drive]) -> list
     found: list[tuple[float, ...]] = []
     last_at = 0.0
     for look in looks:
-        at, over_s = float(str(look["at"])), look["over_s"]
+        at, over_s = float(str(look["at"])), look["window_s"]
         if look["value"] is None or over_s is None:
             continue
         begin = at - float(str(over_s))

@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from workbench.domain.parameters import Sla
 from workbench.engine.answers.counter_learning import CountedRows
 from workbench.labs.attached.finding import find
 from workbench.labs.attached.live_counters import LiveCounters, busiest_beside
+from workbench.measuring.window_counters import THROTTLED
 from workbench.models.counter_rows import CounterRows
 from workbench.models.counter_watch import AlarmRates, CounterLook
 
@@ -35,7 +35,7 @@ SLA = Sla("throughput_rps", 1e9, ">=", text="throughput>=1000000000/s")
 class CpuAlone:
     """Stands for a learned model: a request takes a millisecond of a core."""
 
-    chosen, apart_sd = "stub", 1.0
+    chosen = "stub"
     score = SimpleNamespace(mape=0.1, within_5=0.5, coverage=0.95)
 
     def __init__(self, rows: CounterRows) -> None:
@@ -45,8 +45,11 @@ class CpuAlone:
         value = 1e3 * counted["cpu_cores"] + 1.0
         return CounterLook(value, value / 2, value * 2, apart=0.5)
 
-    def rates(self, holds: Any) -> AlarmRates:
-        return AlarmRates(10, 0, 0, 0, 1)
+    def rates(self, sla: Sla | None, allowance: float) -> AlarmRates:
+        return AlarmRates(10, 1, 0)
+
+    def strayed(self, look: CounterLook) -> float:
+        return -1.0
 
 
 @pytest.fixture
@@ -92,6 +95,28 @@ async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> Non
     assert "rx_packets" not in seen
 
 
+async def test_levels_are_means_of_the_readings_in_a_window(
+    system: RunningSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=2.0)
+    clock = SimpleNamespace(now_s=0.0, monotonic=lambda: clock.now_s)
+    monkeypatch.setattr("workbench.labs.attached.live_counters.time", clock)
+    seen = []
+    for clock.now_s, connections in enumerate((90.0, 3.0, 9.0, 6.0)):
+        reading = {
+            ("established", "established"): connections,
+            ("cpu_wait_s", "cpu_wait_s"): 0.5 * clock.now_s,
+            (THROTTLED, "periods"): 10.0 * clock.now_s,
+            (THROTTLED, "throttled"): 0.0,
+        }
+        monkeypatch.setattr(live._read, "_now", lambda missing, reading=reading: reading)
+        seen.append(live.read())
+    assert seen[:2] == [{}, {}]
+    assert seen[2] == {"established": 34.0, "cpu_wait_s": 0.5, THROTTLED: 0.0}
+    assert seen[3]["established"] == 6.0, "what came before the window is no part of it"
+    assert live.spanned_s == 2.0
+
+
 async def test_who_is_busy_beside_it_is_named(
     system: RunningSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +151,7 @@ async def test_a_restart_is_told_and_the_watch_goes_on(
     said = capsys.readouterr()
     assert "learned without perf_cycles: not read of a running function" in said.err
     assert "how many breaches it would miss is not known" in said.err
-    assert "alarm: web breaks throughput>=1000000000/s" in said.err
+    assert "alarm: web is predicted to break throughput>=1000000000/s" in said.err
     assert "has ended" in said.err
     assert f"runs again as process {system.pid}: the watch goes on" in said.err
     assert "of a core" in said.err

@@ -12,6 +12,7 @@ from workbench.cli.context import settings
 from workbench.cli.watch_reporting import LookReporter
 from workbench.domain.function_watches import (
     FunctionLook,
+    HeldOutRates,
     ListWatches,
     ReportLook,
     WatchedFunction,
@@ -83,7 +84,9 @@ def test_words_and_watches_of_another_process_are_bounded() -> None:
 
 def test_metrics_are_those_of_watches_that_are_heard_of() -> None:
     known = ReportedWatches()
-    known.take(ReportLook(WEB, replace(look(1.0), contention=True)), 100.0)
+    rates = HeldOutRates(40, 2, 3, 10, 4, 28, 0, 12, 1)
+    web = replace(WEB, rates=rates)
+    known.take(ReportLook(web, replace(look(1.0), contention=True, breach=0.25)), 100.0)
     gone, silent = replace(WEB, place="container gone"), replace(WEB, place="container old")
     known.take(ReportLook(gone, look(1.0)), 100.0)
     known.take(ReportLook(gone, None, ended=True), 101.0)
@@ -98,7 +101,18 @@ def test_metrics_are_those_of_watches_that_are_heard_of() -> None:
     assert figures["workbench_watch_contention"] == (labels, 1.0)
     assert figures["workbench_watch_alarm"] == (labels, 0.0)
     assert figures["workbench_watch_silent"] == (labels, 0.0)
-    known.take(ReportLook(WEB, FunctionLook(2.0, why="outside")), 103.0)
+    assert figures["workbench_watch_breach"] == (labels, 0.25)
+    shares = {
+        sample.labels["what"]: sample.value
+        for metric in watch_metrics(known, 102.0)
+        for sample in metric.samples
+        if sample.name == "workbench_watch_held_out_share"
+    }
+    assert shares == {
+        "silent": 0.05, "strayed": 0.075, "missed": 0.4, "false": 0.0,
+        "contention_false": pytest.approx(1 / 12),
+    }  # fmt: skip
+    known.take(ReportLook(web, FunctionLook(2.0, why="outside")), 103.0)
     named = {metric.name for metric in watch_metrics(known, 104.0)}
     assert "workbench_watch_value" not in named
     assert "workbench_watch_silent" in named

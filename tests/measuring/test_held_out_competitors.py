@@ -215,10 +215,10 @@ def test_a_live_interval_is_held_against_the_requests_of_the_same_seconds() -> N
         records=SimpleNamespace(planned_s=due_s, end_s=due_s + took_s),
     )  # fmt: skip
     looks: list[dict[str, object]] = [
-        {"at": epoch + second, "value": 10.0, "low": 8.0, "high": 12.0, "over_s": 3.5}
+        {"at": epoch + second, "value": 10.0, "low": 8.0, "high": 12.0, "window_s": 3.5}
         for second in range(1, 33)
     ]
-    looks[20] |= {"value": None, "over_s": None}
+    looks[20] |= {"value": None, "window_s": None}
     live = live_of(looks, [drive])[0]  # type: ignore[list-item]  # what it reads of a drive
     # Of a watch's 3.5 s, which is more than a look's second and the campaign's window, from the
     # first second on, until the load stopped; what lasted 30 ms was not within.

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.chains.drift import Cusum, threshold
+from workbench.chains.drift import ALLOWANCE, Cusum, threshold
 from workbench.domain.errors import DataError
+from workbench.domain.parameters import Sla
+from workbench.models.counter_distance import LearnedPlaces, held_out_places
 from workbench.models.counter_models import CounterLine
 from workbench.models.counter_rows import CounterRows, rows_of
 from workbench.models.counter_watch import Alarm, CounterLook, CounterWatch
@@ -77,26 +79,51 @@ def test_a_missing_counter_is_named_with_its_reason(watch: CounterWatch) -> None
 
 
 def test_a_breach_counts_once_it_is_likely_and_until_the_figure_holds() -> None:
-    def holds(value: float) -> bool:
-        return value <= 10.0
-
+    sla = Sla("p95_ms", 10.0)
     unsure, sure = CounterLook(12.0, 6.0, 24.0), CounterLook(18.0, 9.0, 36.0)
-    assert (unsure.held(holds), sure.held(holds)) == (True, False)
-    assert unsure.held(holds, raised=True) is False
-    assert CounterLook(9.0, 4.5, 18.0).held(holds, raised=True) is True
-    assert CounterLook(why="outside").held(holds) is None
+    assert (unsure.held(sla), sure.held(sla)) == (True, False)
+    assert unsure.held(sla, raised=True) is False
+    assert CounterLook(9.0, 4.5, 18.0).held(sla, raised=True) is True
+    assert CounterLook(why="outside").held(sla) is None
     # Of throughput the interval's other end is the one that holds.
-    assert CounterLook(9.0, 4.5, 18.0).held(lambda value: value >= 10.0) is True
-    assert CounterLook(5.0, 3.0, 8.0).held(lambda value: value >= 10.0) is False
+    assert CounterLook(9.0, 4.5, 18.0).held(Sla("throughput_rps", 10.0, ">=")) is True
+    assert unsure.breach(sla) == pytest.approx(0.70, abs=0.01)
+    assert sure.breach(sla) == pytest.approx(0.95, abs=0.01)
+    assert CounterLook(9.0, 4.5, 18.0).breach(sla) == pytest.approx(0.38, abs=0.01)
+    assert CounterLook(9.0, 9.0, 9.0).breach(sla) == 0.0
+    assert CounterLook(why="outside").breach(sla) is None
+    assert CounterLook(5.0, 3.0, 8.0).held(Sla("throughput_rps", 10.0, ">=")) is False
 
 
 def test_rates_are_of_experiments_that_were_not_seen(watch: CounterWatch) -> None:
-    rates = watch.rates(lambda value: value >= 400.0)
+    rates = watch.rates(Sla("throughput_rps", 400.0, ">="), ALLOWANCE)
     assert rates.rows == 80
     assert rates.broken > 10
     assert rates.missed + rates.false <= 8
-    nothing = watch.rates(lambda value: value >= 1.0)
+    nothing = watch.rates(Sla("throughput_rps", 1.0, ">="), ALLOWANCE)
     assert (nothing.broken, nothing.missed, nothing.false) == (0, 0, 0)
+    assert watch.rates(None, ALLOWANCE) == replace(nothing, broken=0)
+
+
+def test_what_would_be_silent_is_told_by_limits_that_have_not_seen_it() -> None:
+    """One experiment lies elsewhere: the limit that has seen it takes most of its rows for inside,
+    one that has not is silent of all of them."""
+    rows = experiments(10)
+    x = rows.x.copy()
+    x[rows.groups == 4, 2] += 5.0
+    strange = replace(rows, x=x)
+    silent, strayed = held_out_places(strange)
+    assert silent[rows.groups == 4].all()
+    assert (strayed[rows.groups == 4] > ALLOWANCE).all()
+    assert silent[rows.groups != 4].mean() < 0.2
+    learned = LearnedPlaces(strange)
+    assert (learned.between(rows.groups).min(axis=1) > learned.limit).sum() == 1, (
+        "of 80 rows 1 %, whatever they are"
+    )
+    # Logs are cut at the least figure: too little traffic shows in no distance.
+    little = rows.x.copy()
+    little[rows.groups == 4, :2] *= 0.01
+    assert held_out_places(replace(rows, x=little)).silent[rows.groups == 4].all()
 
 
 class QuickModel(CounterLine):
@@ -150,12 +177,45 @@ def test_an_alarm_is_raised_by_two_looks_of_three_and_cleared_by_five_in_a_row()
     assert not alarm.raised
 
 
-def test_drift_value_by_value_is_rare_while_nothing_has_changed_and_soon_when_it_has() -> None:
-    random = np.random.default_rng(1)
-    quiet = Cusum(threshold(86_400.0))
-    assert not any(quiet.add(z) for z in random.standard_normal(5_000))
-    moved = Cusum(threshold(86_400.0))
-    assert any(moved.add(z) for z in 1.5 + random.standard_normal(40))
+def strayed_looks(watch: CounterWatch, rows: CounterRows) -> list[tuple[float, bool]]:
+    """How far each look has strayed, and whether there was a figure."""
+    found = []
+    for row in rows.x:
+        look = watch.look(dict(zip(rows.features, row.tolist(), strict=True)), {})
+        far = watch.strayed(look)
+        assert far is not None
+        found.append((far, look.value is not None))
+    return found
+
+
+def test_drift_is_rare_while_counters_lie_as_learned_and_comes_while_there_are_figures(
+    watch: CounterWatch,
+) -> None:
+    """Looks at loads that were not learned."""
+    limit = threshold(86_400.0, sides=1)
+    quiet = Cusum(limit)
+    usual = strayed_looks(watch, experiments(60, seed=7))
+    assert not any(quiet.add(far) for far, _ in usual)
+    assert np.mean([far for far, _ in usual]) < -0.5
+    # CPU for the same traffic has grown: further than usual, though not beyond the limit.
+    more = experiments(12, seed=8)
+    moved = strayed_looks(watch, replace(more, x=more.x * np.array([1.0, 1.8, 1.0])))
+    told = np.array([has for _, has in moved])
+    drift = Cusum(limit)
+    fired = [i for i, (far, _) in enumerate(moved) if drift.add(far)]
+    assert fired
+    assert told[: fired[0]].mean() > 0.6, "not only where nothing is said"
+
+
+def test_a_one_sided_test_of_drift_has_the_run_length_that_is_stated() -> None:
+    assert threshold(1_000.0, sides=1) == pytest.approx(threshold(500.0))
+    random, lengths = np.random.default_rng(1), []
+    for _ in range(150):
+        run = Cusum(threshold(300.0, sides=1))
+        while not run.add(float(random.standard_normal())):
+            pass
+        lengths.append(run.taken)
+    assert 240 <= np.mean(lengths) <= 400
 
 
 def test_rows_without_a_counter_are_not_filled_in() -> None:

@@ -45,7 +45,9 @@ def looks(alarm: bool) -> tuple[FunctionLook, ...]:
 
 
 def watch(alarm: bool = True) -> FunctionWatch:
-    notes = (WatchNote(NOW - 40.0, "alarm: haproxy breaks p95<=5ms"),) if alarm else ()
+    notes = (
+        (WatchNote(NOW - 40.0, "alarm: haproxy is predicted to break p95<=5ms"),) if alarm else ()
+    )
     return FunctionWatch(WEB, looks(alarm), notes, NOW - 0.5)
 
 
@@ -137,3 +139,16 @@ def test_a_curve_has_a_gap_where_nothing_was_told() -> None:
     assert [len(curve.x) for curve in figure.curves] == [240, 300]
     assert figure.limit is not None
     assert (figure.limit.y, figure.x_range) == (5.0, (-600.0, 0.0))
+
+
+def test_a_figure_over_the_sla_that_is_not_sure_is_neither_an_alarm_nor_fine() -> None:
+    last = FunctionLook(NOW - 1.0, 6.0, 2.0, 18.0, alarm=False, breach=0.63)
+    unsure = replace(watch(alarm=False), looks=(last,))
+    assert watch_rows.state_of(unsure, NOW) == ("≈ may break SLA", "warn")
+    told = "".join(words for row in watch_rows.detail_rows(unsure, 160, 9) for words, _ in row)
+    assert "the figure breaks the SLA with a probability of 63%; an alarm takes 80 %" in told
+    alarmed = replace(unsure, looks=(replace(last, alarm=True),))
+    assert watch_rows.state_of(alarmed, NOW) == ("! breaks SLA", "bad")
+    below = replace(unsure, looks=(replace(last, value=4.0, breach=0.35),))
+    assert watch_rows.state_of(below, NOW) == ("✓ holds SLA", "good")
+    assert len("≈ may break SLA") <= watch_rows.STATE

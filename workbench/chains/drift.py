@@ -83,12 +83,12 @@ def drift(
     return Drift(chain, kpi, alarm[1], direction, last, float(z[run].mean()), rate, note)
 
 
-def threshold(samples_per_false_alarm: float) -> float:
-    """h of a two-sided CUSUM with so many samples until a false alarm."""
+def threshold(samples_per_false_alarm: float, sides: int = 2) -> float:
+    """h of a CUSUM of one or two sides with so many samples until a false alarm."""
 
     def until(h: float) -> float:
         b = 2.0 * ALLOWANCE * (h + 1.166)
-        return (math.exp(b) - b - 1.0) / (4.0 * ALLOWANCE**2)
+        return (math.exp(b) - b - 1.0) / (2.0 * sides * ALLOWANCE**2)
 
     low, high = 0.0, 50.0
     for _ in range(60):

@@ -7,18 +7,19 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.chains.drift import CLIPPED, Cusum, threshold
+from workbench.chains.drift import Cusum, threshold
 from workbench.cli.context import computed, put, put_json, say
 from workbench.cli.metrics_file import kept_alone
+from workbench.cli.watch_learning import Learned, learned
 from workbench.cli.watch_reporting import LookReporter
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
-from workbench.domain.errors import DataError, LabError, UsageError
-from workbench.domain.function_watches import FunctionLook, WatchedFunction
+from workbench.domain.errors import LabError, UsageError
+from workbench.domain.function_watches import FunctionLook, HeldOutRates, WatchedFunction
 from workbench.domain.lab import short_digest
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
@@ -26,16 +27,17 @@ from workbench.labs.attached.live_counters import LiveCounters, busiest_beside
 
 if TYPE_CHECKING:
     from workbench.engine.answers.counter_learning import CountedRows
-    from workbench.models.counter_contention import ContentionLook, ContentionTest
+    from workbench.models.counter_contention import ContentionLook
     from workbench.models.counter_rows import CounterRows
-    from workbench.models.counter_watch import CounterLook, CounterWatch
+    from workbench.models.counter_watch import CounterLook
 
 AWAITED_S = 60
 """How long a function that is gone is looked for; one that is known by its process ends at once."""
 FINDING_S = 10.0
 """For which one look for a function that is gone may take."""
 WINDOWS_PER_FALSE_DRIFT = 86_400.0
-"""If its counters were as far as learned ones are; in windows, which take 1 to 4 s each."""
+"""If its counters stayed as far as nine of ten held-out windows are at most, each scattering by
+itself; in windows, which take 1 to 4 s each. One side: who comes nearer does not drift."""
 SHORTEST_S, LONGEST_S = 1.0, 4.0
 """Of what a look spans: as long as the windows that were learned from, within these."""
 
@@ -86,14 +88,13 @@ async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) ->
     live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
     rows = await _read_here(live, counted)
     say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
-    model = await computed(_learned, rows)
-    accuracy = _accuracy(orders, counted, model, found)
+    known = await computed(learned, rows, orders.sla, orders.kpi, live.over_s)
+    accuracy = (_origin(orders, counted, found), *known.accuracy)
     for sentence in accuracy:
         say(sentence)
-    test = await computed(_contention, rows)
-    following = LiveWatch(orders, model, live, test)
+    following = LiveWatch(orders, known, live)
     if orders.session:
-        following.reporter = LookReporter(_watched(orders, found, accuracy))
+        following.reporter = LookReporter(_watched(orders, found, accuracy, known.rates))
     try:
         await following.run()
     finally:
@@ -115,42 +116,23 @@ def _write(path: Path, watched: WatchedFunction, look: FunctionLook) -> None:
 
 
 def _watched(
-    orders: Orders, found: FoundFunction, accuracy: tuple[str, ...] = ()
+    orders: Orders,
+    found: FoundFunction,
+    accuracy: tuple[str, ...] = (),
+    rates: HeldOutRates | None = None,
 ) -> WatchedFunction:
     sla = orders.sla
     return WatchedFunction(
         orders.session, orders.function, orders.kpi, found.place, os.getpid(),
-        sla.text if sla else "", sla.limit if sla else None, accuracy,
+        sla.text if sla else "", sla.limit if sla else None, accuracy, rates,
     )  # fmt: skip
 
 
-def _learned(rows: CounterRows) -> CounterWatch:
-    from workbench.models.counter_watch import CounterWatch
-
-    return CounterWatch(rows)
-
-
-def _contention(rows: CounterRows) -> ContentionTest | None:
-    """Whether others slow it, as far as the session can teach that; what it can is said."""
-    from workbench.models.counter_contention import ContentionTest, rates_of
-
-    try:
-        test = ContentionTest(rows)
-    except DataError as error:
-        say(f"others' load is not told: {error.what}")
-        return None
-    say(f"others' load shows in {', '.join(test.signs)}: more of it than its own traffic explains")
-    if test.disturbed:
-        say(
-            f"{test.disturbed} of {test.quiet} windows alone were disturbed by something else, and "
-            "are left out of what is quiet"
-        )
-    if rates := rates_of(rows):
-        say(
-            f"of {rates.quiet} windows alone, held out, {rates.false} were taken for contended; of "
-            f"{rates.beside} beside competitors {rates.missed} were missed"
-        )
-    return test
+def _origin(orders: Orders, counted: CountedRows, found: FoundFunction) -> str:
+    return (
+        f"{orders.function} at {found.place}, by {counted.samples} of {counted.of} samples of "
+        f"{orders.session or 'its session'}"
+    )
 
 
 async def _read_here(live: LiveCounters, counted: CountedRows) -> CounterRows:
@@ -185,47 +167,18 @@ def _read(live: LiveCounters) -> Mapping[str, float]:
         raise LabError(gone, where=live.found.place) from None
 
 
-def _accuracy(
-    orders: Orders, counted: CountedRows, model: CounterWatch, found: FoundFunction
-) -> tuple[str, ...]:
-    """What was learned from, and how far it can be trusted, as sentences."""
-    score, rows = model.score, model.rows
-    kpi = kpis.of(orders.kpi)
-    sentences = [
-        f"{kpi.short} of {orders.function} at {found.place}: {len(model.features)} counters, "
-        f"{rows.group_count} experiments, {counted.samples} of {counted.of} samples; model: "
-        f"{model.chosen}",
-        f"on experiments that it had not seen it errs by {score.mape:.1%} (mean), "
-        f"{score.within_5:.0%} within 5 %, the interval holds {score.coverage or 0.0:.0%}",
-    ]
-    if orders.sla is None:
-        return tuple(sentences)
-    rates = model.rates(orders.sla.holds)
-    if not rates.broken:
-        said = "how many breaches it would miss is not known, as none was measured"
-    else:
-        said = f"of {rates.broken} windows that broke the SLA it missed {rates.missed}"
-    held = rates.rows - rates.silent - rates.broken
-    sentences.append(
-        f"there, {said}; of {held} that held it, {rates.false} were called broken; of "
-        f"{rates.silent} it says nothing"
-    )
-    return tuple(sentences)
-
-
 @dataclass
 class LiveWatch:
     """One watch: what it has seen so far, and its alarm."""
 
     orders: Orders
-    model: CounterWatch
+    learned: Learned
     live: LiveCounters
-    test: ContentionTest | None = None
     reporter: LookReporter | None = None
     """Tells screens; None: nobody is told."""
     looks: int = 0
     silent: int = 0
-    _drift: Cusum = field(default_factory=lambda: Cusum(threshold(WINDOWS_PER_FALSE_DRIFT)))
+    _drift: Cusum = field(default_factory=lambda: Cusum(threshold(WINDOWS_PER_FALSE_DRIFT, 1)))
     _began_s: float = field(default_factory=time.monotonic)
     _began_cpu_s: float = field(default_factory=time.process_time)
 
@@ -234,7 +187,6 @@ class LiveWatch:
 
         self.alarm, self.contention = Alarm(), Alarm()
         self.drifted = self._unwritten = False
-        self._spanned_s: float | None = None
         self._naming: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -254,7 +206,6 @@ class LiveWatch:
         except OSError as error:  # it ended this instant, or a file is refused
             await self._tell_nothing(f"its counters cannot be read: {error.strerror or error}")
             return
-        self._spanned_s = self.live.spanned_s if seen else None
         look, beside = self._answer(seen), self._beside(seen)
         known = self.contention.raised
         self._take(look, beside)
@@ -306,7 +257,7 @@ class LiveWatch:
         from workbench.models.counter_contention import ContentionLook
         from workbench.models.counter_watch import CounterLook
 
-        self._spanned_s = None
+        self.live.spanned_s = None
         look, beside = CounterLook(why=why), ContentionLook(why=why)
         self._take(look, beside)
         if self.reporter is not None:
@@ -314,7 +265,7 @@ class LiveWatch:
 
     def _answer(self, seen: Mapping[str, float]) -> CounterLook:
         if seen:
-            return self.model.look(seen, self.live.missing)
+            return self.learned.model.look(seen, self.live.missing)
         from workbench.models.counter_watch import CounterLook
 
         return CounterLook(why=f"it has not been watched for {self.live.over_s:g} s yet")
@@ -322,16 +273,17 @@ class LiveWatch:
     def _beside(self, seen: Mapping[str, float]) -> ContentionLook:
         from workbench.models.counter_contention import ContentionLook
 
-        return self.test.look(seen) if self.test is not None and seen else ContentionLook()
+        test = self.learned.test
+        return test.look(seen) if test is not None and seen else ContentionLook()
 
     def _take(self, look: CounterLook, beside: ContentionLook) -> None:
         self.looks += 1
         self.silent += look.value is None
         function, sla = self.orders.function, self.orders.sla
-        if sla is not None and self.alarm.look(look.held(sla.holds, self.alarm.raised)):
-            state = "breaks" if self.alarm.raised else "holds again"
+        if sla is not None and self.alarm.look(look.held(sla, self.alarm.raised)):
+            state = "is predicted to break" if self.alarm.raised else "holds again"
             if self.alarm.withdrawn:
-                state = f"is without an answer ({look.why}), and no longer known to break"
+                state = f"is without an answer ({look.why}), and no longer predicted to break"
             self._note(f"alarm: {function} {state} {sla.text}")
         if self.contention.look(None if beside.contended is None else not beside.contended):
             self._note(f"alarm: {function} {self._turn(look, beside)}")
@@ -343,7 +295,7 @@ class LiveWatch:
     def _write_again(self, path: Path, look: FunctionLook) -> None:
         """A disk that is full for a while ends no watch: it is said once, and tried again."""
         try:
-            _write(path, _watched(self.orders, self.live.found), look)
+            _write(path, _watched(self.orders, self.live.found, (), self.learned.rates), look)
             self._unwritten = False
         except UsageError as error:
             if not self._unwritten:
@@ -357,11 +309,13 @@ class LiveWatch:
             self.reporter.note(text)
 
     def _reported(self, look: CounterLook, beside: ContentionLook) -> FunctionLook:
+        sla = self.orders.sla
         return FunctionLook(
             time.time(), look.value, look.low, look.high, look.why,
-            self.alarm.raised if self.orders.sla is not None else None,
-            self.contention.raised if self.test is not None else None,
+            self.alarm.raised if sla is not None else None,
+            self.contention.raised if self.learned.test is not None else None,
             beside.why, self.drifted, beside.times,
+            look.breach(sla) if sla is not None else None,
         )  # fmt: skip
 
     def _turn(self, look: CounterLook, beside: ContentionLook) -> str:
@@ -374,11 +328,9 @@ class LiveWatch:
 
     def _watch_drift(self, look: CounterLook) -> None:
         # Looks overlap; every whole window counts once.
-        if look.apart is None or self.looks % max(1, round(self.live.over_s)):
+        far = self.learned.model.strayed(look)
+        if far is None or self.looks % max(1, round(self.live.over_s)):
             return
-        import math
-
-        far = math.log(look.apart) / self.model.apart_sd if look.apart > 0.0 else -CLIPPED
         if self._drift.add(far) and not self.drifted:
             self.drifted = True
             self._note(
@@ -387,34 +339,39 @@ class LiveWatch:
             )
 
     def _say(self, look: CounterLook, beside: ContentionLook) -> None:
-        kpi = kpis.of(self.orders.kpi)
+        kpi, told_look = kpis.of(self.orders.kpi), self._reported(look, beside)
         if self.orders.json:
-            put_json(self.plain(look, beside))
+            put_json(self.plain(told_look, beside))
             return
         told = f"? ({look.why})"
         if look.value is not None:
             told = f"{look.value:.4g} {kpi.unit} ({look.low:.4g} to {look.high:.4g})"
         mark = "  ALARM" if self.alarm.raised else ""
+        if told_look.unsure:
+            mark = f"  may break the SLA ({told_look.breach:.0%})"
         if self.contention.raised:
             mark += f"  CONTENTION: {beside.why}"
         put(f"{_clock()}  {kpi.short} {told}{mark}")
 
-    def plain(self, look: CounterLook, beside: ContentionLook) -> dict[str, Any]:
+    def plain(self, look: FunctionLook, beside: ContentionLook) -> dict[str, Any]:
+        span_s = self.live.spanned_s
         return {
-            "at": round(time.time(), 3),
+            "at": round(look.at, 3),
+            "window_s": None if span_s is None else round(span_s, 3),
             "function": self.orders.function,
             "kpi": self.orders.kpi,
             "value": look.value,
             "low": look.low,
             "high": look.high,
             "why": look.why,
-            "alarm": self.alarm.raised if self.orders.sla is not None else None,
-            "contention": self.contention.raised if self.test is not None else None,
+            "alarm": look.alarm,
+            "breach": look.breach,
+            "contention": look.contention,
             "contended": beside.contended,
             "times": beside.times,
             "sign": beside.why,
-            "drift": self.drifted,
-            "over_s": self._spanned_s,
+            "drift": look.drifted,
+            "held_out": asdict(self.learned.rates),
         }
 
     def finish(self) -> None:

@@ -12,6 +12,35 @@ from workbench.domain.requests import Done, Query
 
 
 @dataclass(frozen=True)
+class HeldOutRates:
+    """How often single looks would have been wrong at experiments that were held out.
+
+    Attributes
+    ----------
+    windows, silent : held out, and those of which nothing would have been said.
+    strayed : windows at which a function that stayed there would be told to drift.
+    broken, missed : windows with a figure that broke the SLA, and those not predicted to; None
+        where no SLA is held against it, as the next.
+    held, false : windows with a figure that held it, and those predicted to break it.
+    alone, alone_contended : windows in which nobody competed, and those taken for contended; None
+        where that is not known, as the next.
+    beside, beside_missed : windows beside a competitor, and those taken for quiet.
+    """
+
+    windows: int
+    silent: int
+    strayed: int
+    broken: int | None = None
+    missed: int | None = None
+    held: int | None = None
+    false: int | None = None
+    alone: int | None = None
+    alone_contended: int | None = None
+    beside: int | None = None
+    beside_missed: int | None = None
+
+
+@dataclass(frozen=True)
 class WatchedFunction:
     """Who watches what; two reports of equal ones are of one watch.
 
@@ -23,7 +52,8 @@ class WatchedFunction:
     sla : the SLA that is held against it, as it was written; empty where none is.
     limit : of that SLA, in the KPI's unit.
     pid : of the process that watches.
-    accuracy : how sure the model is, as sentences.
+    accuracy : how sure the model is, as sentences; `rates` : the same in numbers, None before it
+        has learned.
     """
 
     session: str
@@ -34,6 +64,7 @@ class WatchedFunction:
     sla: str = ""
     limit: float | None = None
     accuracy: tuple[str, ...] = ()
+    rates: HeldOutRates | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +80,7 @@ class FunctionLook:
     sign : what tells of others' load, in words.
     times : by how many times that sign is more than the function's own traffic explains.
     drifted : the counters have been far from what was learned for a while, now or before.
+    breach : probability that the KPI breaks the SLA; None where none is held, or nothing is said.
     """
 
     at: float
@@ -61,6 +93,12 @@ class FunctionLook:
     sign: str = ""
     drifted: bool = False
     times: float | None = None
+    breach: float | None = None
+
+    @property
+    def unsure(self) -> bool:
+        """The figure breaks the SLA, and is not sure enough to be an alarm, or not for long."""
+        return self.breach is not None and self.breach > 0.5 and not self.alarm
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import owens_t
 
 from workbench.domain.errors import DataError
 from workbench.domain.observations import THROTTLED_SHARE as THROTTLED
@@ -29,9 +31,16 @@ LEAST_SD = 0.1
 """Of a quiet sign, in logs: fewer than some dozens of windows do not show more certainty."""
 LEAST_TIMES = 1.5
 """By which a sign has grown, before it says anything."""
-FALSE_AT_A_LOOK = 3e-4
-"""Of each sign. With two of three looks before an alarm, at windows of two seconds that overlap by
-half: one false alarm in a day of quiet by each, if its residuals are normal."""
+LOOKS_A_DAY = 86_400
+"""One each second, of windows that overlap."""
+FALSE_A_DAY = 1.0
+"""Alarms in a day of quiet, of all signs together."""
+SURE_OF_SCATTER = 0.8
+"""Probability with which quiet looks scatter no more than the most that is told counts with."""
+AMONG = 3
+"""Looks of which two raise an alarm (`counter_watch.Alarm`)."""
+FEWEST_EXPERIMENTS = 4
+"""Experiments alone, below which nothing says how alike the windows of one are."""
 DISTURBED = 4.0
 """Robust standard deviations over the line of quiet windows, from which on one of them was not
 quiet: somebody whom the campaign did not call was there (Hampel's identifier)."""
@@ -101,24 +110,35 @@ class ContentionRates:
 @dataclass(frozen=True)
 class _Sign:
     name: str
-    column: int
     line: Floats
     """Coefficients of the log of the sign over powers of the log of traffic."""
-    limit: float
-    """Logs above the line from which on it is no chance."""
+    sd: float
+    """Of quiet looks around the line, in logs, at held-out experiments."""
+    most_sd: float
+    """What that is at most (`SURE_OF_SCATTER`)."""
+    beside: Floats
+    """Logs above the line in windows beside competitors."""
     disturbed: int
     """Quiet windows that were left out."""
+    limit: float = math.inf
+    """Logs above the line from which on it is no chance."""
 
 
 class ContentionTest:
     """Signs of others' load, each over what the function's own traffic explains.
 
     The log of a sign is a line over the log of traffic, fitted to quiet windows but for those that
-    somebody disturbed whom the campaign did not call (`DISTURBED`). Its limit is what a quiet look
-    exceeds three times in 10,000 by this sign alone (Student's t of the residuals at held-out
-    experiments, their windows taken as independent, which is too good), at least `LEAST_TIMES`;
-    where contended windows are known, it lies half-way to what three of four of them have, if that
-    is further. A sign that does not tell half of them says nothing.
+    somebody disturbed whom the campaign did not call (`DISTURBED`). Its limit is where all signs
+    together are expected to raise `FALSE_A_DAY` alarms a day by chance (`chance_limit`), at least
+    `LEAST_TIMES`; where contended windows are known, it lies half-way to what three of four of them
+    have, if that is further. A sign that does not tell half of them says nothing.
+
+    How far quiet looks scatter is learned from held-out experiments. They are few, so that beside
+    what is expected stands what it is at most, if they scatter as far as they may (`_at_most`).
+
+    Parameters
+    ----------
+    window_s : seconds that a look spans; there is a look each second.
 
     Raises
     ------
@@ -126,7 +146,7 @@ class ContentionTest:
         If the rows tell no traffic, too few quiet windows, or no sign.
     """
 
-    def __init__(self, rows: CounterRows) -> None:
+    def __init__(self, rows: CounterRows, window_s: float) -> None:
         quiet = _quiet(rows)
         traffic = traffic_of(rows.features)
         if traffic is None:
@@ -141,8 +161,13 @@ class ContentionTest:
         load = np.log(np.maximum(rows.x[:, rows.features.index(traffic)], 1.0))
         self._ends = float(load[quiet].min()) - BEYOND, float(load[quiet].max()) + BEYOND
         self._throttled = _column(rows, THROTTLED)[quiet].max(initial=0.0) + QUOTA_SLACK
+        self.window_s = window_s
         found = [_sign(rows, name, load, quiet) for name in SIGNS if name in rows.features]
-        self._signs = [one for one in found if one is not None]
+        # What tells nobody is not judged; fewer signs are fewer chances to be wrong.
+        self._signs = _telling(_telling(found, window_s), window_s)
+        self.experiments = len(np.unique(rows.groups[quiet]))
+        """In which nobody competed; below `FEWEST_EXPERIMENTS` their windows count as independent,
+        which is too good."""
         if not self._signs:
             raise DataError("no counter tells windows beside competitors from quiet ones")
 
@@ -150,6 +175,18 @@ class ContentionTest:
     def signs(self) -> tuple[str, ...]:
         """What tells others' load, in words."""
         return tuple(SIGNS[one.name].says for one in self._signs)
+
+    @property
+    def false_a_day(self) -> tuple[float, float]:
+        """False alarms in a day of quiet: what is expected, fewer than `FALSE_A_DAY` where limits
+        are further, and the most, with `SURE_OF_SCATTER` of each sign's scatter."""
+        return self._false_a_day([s.sd for s in self._signs]), self._false_a_day(
+            [s.most_sd for s in self._signs]
+        )
+
+    def _false_a_day(self, sds: list[float]) -> float:
+        limits = [sign.limit / sd for sign, sd in zip(self._signs, sds, strict=True)]
+        return LOOKS_A_DAY * len(limits) * sum(raised_by_chance(z, self.window_s) for z in limits)
 
     @property
     def disturbed(self) -> int:
@@ -185,16 +222,45 @@ def traffic_of(features: tuple[str, ...]) -> str | None:
     return next((name for name in TRAFFIC if name in features), None)
 
 
-def rates_of(rows: CounterRows) -> ContentionRates | None:
-    """What single looks say of experiments held out; None where too little is left without one."""
+def raised_by_chance(limit: float, window_s: float) -> float:
+    """Share of quiet looks that raise an alarm, at most, by a limit in standard deviations.
+
+    Looks are means over `window_s` seconds, each a second after the one before, so that those k
+    seconds apart correlate by r = 1 - k/window_s if seconds are independent and normal. An alarm
+    takes two looks of three over the limit, k = 1 or 2 apart, of which each are
+    P(both > limit) = P(one > limit) - 2 T(limit, sqrt((1 - r) / (1 + r))) with Owen's T (1956).
+    """
+    pairs = 0.0
+    for apart in range(1, AMONG):
+        alike = max(0.0, 1.0 - apart / max(window_s, 1.0))
+        beyond = float(owens_t(limit, math.sqrt((1.0 - alike) / (1.0 + alike))))
+        pairs += float(stats.norm.sf(limit)) - 2.0 * beyond
+    return pairs
+
+
+def chance_limit(window_s: float, signs: int) -> float:
+    """Standard deviations by which so many signs together raise `FALSE_A_DAY` alarms a day.
+
+    The two looks of an alarm may be over by two signs: there are signs² pairs, of which none is
+    over more often than a sign with itself (P(x > u, y > v)² <= P2(u) P2(v)).
+    """
+
+    def more(limit: float) -> float:
+        return signs**2 * LOOKS_A_DAY * raised_by_chance(limit, window_s) - FALSE_A_DAY
+
+    return float(brentq(more, 0.0, 8.0))
+
+
+def rates_of(rows: CounterRows, window_s: float) -> ContentionRates:
+    """What single looks say of experiments held out.
+
+    Raises `DataError` where too little is left without one of them.
+    """
     quiet = _quiet(rows)
     false = missed = 0
     for group in np.unique(rows.groups):
         out = rows.groups == group
-        try:
-            test = ContentionTest(rows.taken(np.flatnonzero(~out)))
-        except DataError:
-            return None
+        test = ContentionTest(rows.taken(np.flatnonzero(~out)), window_s)
         for x, alone in zip(rows.x[out], quiet[out], strict=True):
             said = test.look(dict(zip(rows.features, x.tolist(), strict=True))).contended
             false += bool(alone and said)
@@ -211,32 +277,60 @@ def _column(rows: CounterRows, name: str) -> Floats:
     return rows.x[:, rows.features.index(name)] if name in rows.features else np.zeros(len(rows.y))
 
 
-def _sign(rows: CounterRows, name: str, load: Floats, quiet: Ints) -> _Sign | None:
-    """None where it does not tell contended windows."""
-    column = rows.features.index(name)
-    logs = np.log(rows.x[:, column] + SIGNS[name].floor)
+def _sign(rows: CounterRows, name: str, load: Floats, quiet: Ints) -> _Sign:
+    logs = np.log(rows.x[:, rows.features.index(name)] + SIGNS[name].floor)
     alone, quiet = quiet, _undisturbed(load, logs, quiet)
-    left = np.concatenate(
-        [
-            logs[out] - np.polyval(_line(load[seen], logs[seen]), load[out])
-            for group in np.unique(rows.groups[quiet])
-            if (seen := quiet & (rows.groups != group)).sum() >= FEWEST_QUIET // 2
-            and (out := quiet & (rows.groups == group)).any()
-        ]
-        or [np.zeros(0)]
-    )
+    left, groups = np.full(len(logs), np.nan), rows.groups
+    for group in np.unique(groups[quiet]):
+        out, seen = quiet & (groups == group), quiet & (groups != group)
+        if seen.sum() >= FEWEST_QUIET // 2:
+            left[out] = logs[out] - np.polyval(_line(load[seen], logs[seen]), load[out])
     line = _line(load[quiet], logs[quiet])
-    if not left.size:
-        left = logs[quiet] - np.polyval(line, load[quiet])
-    sd = max(float(np.sqrt(np.mean(np.square(left)))), LEAST_SD)
-    free = max(len(left) - 2, 1)
-    limit = max(float(stats.t.ppf(1.0 - FALSE_AT_A_LOOK, free)) * sd, math.log(LEAST_TIMES))
-    if not alone.all():
-        beside = logs[~alone] - np.polyval(line, load[~alone])
-        limit = max(limit, float(np.quantile(beside, 0.25)) / 2.0)
-        if float(np.median(beside)) <= limit:
-            return None
-    return _Sign(name, column, line, limit, int(alone.sum() - quiet.sum()))
+    over = logs - np.polyval(line, load)
+    known = np.isfinite(left)
+    if not known.any():
+        left, known = over, quiet
+    sd = max(float(np.sqrt(np.mean(np.square(left[known])))), LEAST_SD)
+    most_sd = sd * _at_most(_independent(left[known], groups[known]))
+    return _Sign(name, line, sd, most_sd, over[~alone], int(alone.sum() - quiet.sum()))
+
+
+def _telling(signs: list[_Sign], window_s: float) -> list[_Sign]:
+    """Those with their limits that tell half of the contended windows, where such are known."""
+    chance = chance_limit(window_s, len(signs)) if signs else math.inf
+    found = []
+    for one in signs:
+        limit = max(chance * one.sd, math.log(LEAST_TIMES))
+        if one.beside.size:
+            limit = max(limit, float(np.quantile(one.beside, 0.25)) / 2.0)
+            if float(np.median(one.beside)) <= limit:
+                continue
+        found.append(replace(one, limit=limit))
+    return found
+
+
+def _at_most(windows: float) -> float:
+    """By how much quiet looks may scatter more than so many independent windows did, with
+    `SURE_OF_SCATTER`, if they are normal: by the chi-squared distribution, less the two degrees of
+    freedom of a line."""
+    free = max(windows - 2.0, 1.0)
+    return math.sqrt(free / float(stats.chi2.ppf(1.0 - SURE_OF_SCATTER, free)))
+
+
+def _independent(left: Floats, groups: Ints) -> float:
+    """How many independent windows these are worth: n / (1 + (m - 1) r), with m windows in each
+    experiment that correlate by r (Kish's design effect, r by analysis of variance); never fewer
+    than experiments. Below `FEWEST_EXPERIMENTS` r cannot be told, and all count."""
+    numbers, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
+    count, total = len(sizes), len(left)
+    if count < FEWEST_EXPERIMENTS or total == count:
+        return float(total)
+    means = np.bincount(numbers, left) / sizes
+    within = float(np.square(left - means[numbers]).sum()) / (total - count)
+    between = float((sizes * np.square(means - left.mean())).sum()) / (count - 1)
+    each = (total - float(np.square(sizes).sum()) / total) / (count - 1)
+    alike = (between - within) / max(between + (each - 1.0) * within, 1e-12)
+    return max(total / (1.0 + (each - 1.0) * max(alike, 0.0)), float(count))
 
 
 def _undisturbed(load: Floats, logs: Floats, quiet: Ints) -> Ints:

@@ -7,22 +7,19 @@ a reason instead of a figure.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
 
 from workbench.domain.errors import DataError
+from workbench.domain.parameters import Sla
 from workbench.models.base import Floats
-from workbench.models.counter_contention import BEYOND, traffic_of
+from workbench.models.counter_contention import AMONG
+from workbench.models.counter_distance import LearnedPlaces, held_out_places
 from workbench.models.counter_models import OwnCounterModel
-from workbench.models.counter_rows import (
-    CounterRows,
-    DroppedFeature,
-    least_above_0,
-    without_idle_features,
-)
+from workbench.models.counter_rows import CounterRows, DroppedFeature, without_idle_features
 from workbench.models.counter_scores import (
     FEWEST_GROUPS,
     CounterScore,
@@ -38,19 +35,16 @@ MOST_WATCHED = 2_000
 """Rows that are learned from, drawn evenly: distances are between each two of them."""
 NEIGHBOURS = 10
 """Rows of other experiments whose misses say how far off a prediction among them is."""
-INSIDE = 0.99
-"""Share of held-out rows that count as inside of what was learned."""
-LEAST_SPREAD = 0.02
-"""Sd of a logarithm that is taken for 0: a counter that hardly varied would rule all others."""
 OUTSIDE = "outside of what was learned"
-RAISE_AFTER, AMONG, CLEAR_AFTER = 2, 3, 5
-"""Looks that break the limit, among so many with an answer, before an alarm is raised; looks in a
-row that hold it, before it is cleared. A neighbour that pauses spoils every other look."""
+RAISE_AFTER, CLEAR_AFTER = 2, 5
+"""Looks that break the limit, among three with an answer (`AMONG`), before an alarm is raised;
+looks in a row that hold it, before it is cleared. A neighbour that pauses spoils every other look.
+"""
 SURE = 0.8
 """Probability of a breach from which on a look counts towards an alarm, and below 0.5 towards its
 end. A figure that is 25 % off would alarm of half of all windows that lie near their limit."""
-_SURE_OF_HALF = float(stats.norm.ppf(SURE) / stats.norm.ppf(0.975))
-"""Share of the interval's half width, in logs, by which a figure has to break a limit for that."""
+_SDS_OF_HALF = float(stats.norm.ppf(0.975))
+"""Half the width of an interval, in standard deviations."""
 FORGET_AFTER = 10
 """Looks in a row without an answer, after which an alarm is withdrawn."""
 
@@ -73,17 +67,27 @@ class CounterLook:
     why: str = ""
     apart: float | None = None
 
-    def held(self, holds: Callable[[float], bool], raised: bool = False) -> bool | None:
+    def breach(self, sla: Sla) -> float | None:
+        """Probability that the KPI breaks a limit, as far as the interval tells, in whose logs the
+        KPI is taken for normal; above 0.5 where the figure itself does. None where nothing is said.
+        """
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        if not 0.0 < self.low < self.high or sla.limit <= 0.0:
+            return float(not sla.holds(self.value))
+        sd = math.log(self.high / self.low) / 2.0 / _SDS_OF_HALF
+        far = abs(math.log(self.value / sla.limit)) / sd
+        return float(stats.norm.cdf(-far if sla.holds(self.value) else far))
+
+    def held(self, sla: Sla, raised: bool = False) -> bool | None:
         """Whether a limit holds as far as an alarm of it goes; None where nothing is said.
 
         It is broken where that is `SURE`; while an alarm is `raised`, where the figure breaks it.
         """
-        if self.value is None or self.low is None or self.high is None:
+        breach = self.breach(sla)
+        if breach is None or self.value is None:
             return None
-        if raised or holds(self.value):
-            return holds(self.value)
-        ends = (self.value * (end / self.value) ** _SURE_OF_HALF for end in (self.low, self.high))
-        return any(holds(end) for end in ends)
+        return sla.holds(self.value) if raised else breach < SURE
 
 
 @dataclass(frozen=True)
@@ -92,17 +96,19 @@ class AlarmRates:
 
     Attributes
     ----------
-    rows, broken : held-out windows, and those whose KPI broke the limit.
+    rows, silent : held-out windows, and those outside of what was learned without their experiment.
+    strayed : windows so far off that a function which stayed there would be told to drift.
+    broken : of those that are not silent, windows whose KPI broke the limit; 0 without one.
     missed : of the broken, those not surely said to break it. `false` : of the others, those that
         are.
-    silent : windows without an answer, which count in neither.
     """
 
     rows: int
-    broken: int
-    missed: int
-    false: int
     silent: int
+    strayed: int
+    broken: int = 0
+    missed: int = 0
+    false: int = 0
 
 
 class CounterWatch:
@@ -110,9 +116,8 @@ class CounterWatch:
 
     A miss at a held-out row is divided by the mean miss of the nearest rows of other experiments
     (locally weighted conformal prediction: Lei et al., JASA 113, 2018); the reach of these shares
-    is taken by experiment (`group_reach`). Distances are root mean squares over standardised logs
-    of counters. A look is outside where the nearest learned row is further away than it was for
-    `INSIDE` of the held-out rows.
+    is taken by experiment (`group_reach`). A look is outside where the nearest learned row is
+    further away than it was for 99 % of the held-out rows (`LearnedPlaces`).
 
     Raises
     ------
@@ -125,21 +130,12 @@ class CounterWatch:
         if len(kept.y) > MOST_WATCHED:
             kept = kept.taken(np.sort(seeded_subset(len(kept.y), MOST_WATCHED, seed)))
         self.features, self.rows = kept.features, kept
-        self._least = np.array([least_above_0(column) for column in kept.x.T])
-        logs = self._logs(kept.x)
-        self._centre = logs.mean(axis=0)
-        self._spread = np.maximum(logs.std(axis=0), LEAST_SPREAD)
-        self._places = (logs - self._centre) / self._spread
+        self.learned = LearnedPlaces(kept)
         self.held_out = out_of_group(kept, OwnCounterModel, seed)
-        between = np.array([self._apart(p) for p in self._places])
-        apart = np.where(kept.groups[:, None] == kept.groups, np.inf, between)
-        self._nearest = apart.min(axis=1)
-        self.limit = float(np.quantile(self._nearest, INSIDE))
-        self.apart_sd = max(float(np.log(np.maximum(self._nearest, 1e-6)).std()), 0.1)
-        misses = self._misses(between, seed)
+        misses = self._misses(seed)
         self._off = np.abs(misses)
         self._floor = max(0.25 * float(np.median(self._off)), 1e-6)
-        scales = np.array([self._scale(row) for row in apart])
+        scales = np.array([self._scale(row) for row in self.learned.between(kept.groups)])
         shares = misses / scales
         self.reach = group_reach(shares, kept.groups, seed)
         # Misses of its own experiment are no part of a row's interval; models of others saw it.
@@ -156,7 +152,7 @@ class CounterWatch:
         self.model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
         self.chosen = self.model.chosen_
 
-    def _misses(self, between: Floats, seed: int) -> Floats:
+    def _misses(self, seed: int) -> Floats:
         """Of held-out experiments; of held-out competitors where those are worse, and the counters
         beside them are not outside of what the others teach."""
         kept = self.rows
@@ -164,8 +160,8 @@ class CounterWatch:
         said = out_of_company(kept, OwnCounterModel, seed)
         if kept.beside is None or np.isnan(said).all():
             return misses
-        others = np.where(kept.beside[:, None] == kept.beside, np.inf, between).min(axis=1)
-        told = np.isfinite(said) & (others <= self.limit)
+        others = self.learned.between(kept.beside).min(axis=1)
+        told = np.isfinite(said) & (others <= self.learned.limit)
         strange = np.where(told, misses_of(kept.y, np.where(told, said, kept.y)), 0.0)
         return np.where(np.abs(strange) > np.abs(misses), strange, misses)
 
@@ -184,11 +180,10 @@ class CounterWatch:
         if why := self._idle(counted):
             return CounterLook(why=why)
         x = np.array([[counted[name] for name in self.features]])
-        place = (self._logs(x)[0] - self._centre) / self._spread
-        apart = self._apart(place)
-        share = float(apart.min()) / max(self.limit, 1e-9)
-        if not share <= 1.0:  # also where a figure is not finite
-            return CounterLook(why=self._outside(x[0], place, int(apart.argmin())), apart=share)
+        apart = self.learned.apart(x)[0]
+        share = float(apart.min()) / max(self.learned.limit, 1e-9)
+        if share > 1.0:  # also where a figure is not finite
+            return CounterLook(why=self._outside(x[0], int(apart.argmin())), apart=share)
         value = float(self.model.regressor_.predict(x)[0])
         half = self.reach * self._scale(apart)
         return CounterLook(
@@ -196,16 +191,12 @@ class CounterWatch:
         )
 
     def _idle(self, counted: Mapping[str, float]) -> str:
-        """Why nothing is said of less traffic than was learned from; empty where there is enough.
-
-        Logs are cut at the least figure, so that distances do not show it.
-        """
-        if (name := traffic_of(self.features)) is None:
+        """Why nothing is said of less traffic than was learned from; empty where it is enough."""
+        name = self.learned.traffic
+        if name is None or counted[name] >= self.learned.idle_below:
             return ""
-        learned = self.rows.x[:, self.features.index(name)]
-        if counted[name] >= learned.min() * math.exp(-BEYOND):
-            return ""
-        return f"{OUTSIDE}: {name} is {counted[name]:.3g}, learned from {learned.min():.3g} on"
+        least = self.rows.x[:, self.features.index(name)].min()
+        return f"{OUTSIDE}: {name} is {counted[name]:.3g}, learned from {least:.3g} on"
 
     def said(self, x: Floats) -> tuple[Floats, Floats]:
         """The KPI, and the half width of its interval in logs, each of shape (m,), wherever the
@@ -215,25 +206,36 @@ class CounterWatch:
         ----------
         x : of shape (m, d), in the order of `features`.
         """
-        places = (self._logs(x) - self._centre) / self._spread
-        half = [self.reach * self._scale(self._apart(place)) for place in places]
+        half = [self.reach * self._scale(apart) for apart in self.learned.apart(x)]
         return self.model.predict(x), np.array(half)
 
-    def rates(self, holds: Callable[[float], bool]) -> AlarmRates:
-        """Misses and false alarms of single looks at held-out experiments."""
-        silent = self._nearest > self.limit
-        true = np.array([not holds(float(value)) for value in self.rows.y])
-        said = np.array([not look.held(holds) for look in self._looks])
-        return AlarmRates(
-            len(true),
-            int((true & ~silent).sum()),
-            int((true & ~said & ~silent).sum()),
-            int((~true & said & ~silent).sum()),
-            int(silent.sum()),
+    def rates(self, sla: Sla | None, allowance: float) -> AlarmRates:
+        """How often single looks would have been wrong at held-out experiments.
+
+        Parameters
+        ----------
+        allowance : standard deviations that a test of drift lets a mean be off.
+        """
+        silent, strayed = held_out_places(self.rows)
+        found = AlarmRates(len(silent), int(silent.sum()), int((strayed > allowance).sum()))
+        if sla is None:
+            return found
+        true = np.array([not sla.holds(float(value)) for value in self.rows.y])
+        said = np.array([not look.held(sla) for look in self._looks])
+        return replace(
+            found,
+            broken=int((true & ~silent).sum()),
+            missed=int((true & ~said & ~silent).sum()),
+            false=int((~true & said & ~silent).sum()),
         )
 
-    def _outside(self, x: Floats, place: Floats, nearest: int) -> str:
-        column = int(np.abs(place - self._places[nearest]).argmax())
+    def strayed(self, look: CounterLook) -> float | None:
+        """`LearnedPlaces.strayed` of a look; None where a counter is missing."""
+        return None if look.apart is None else self.learned.strayed(look.apart * self.learned.limit)
+
+    def _outside(self, x: Floats, nearest: int) -> str:
+        far = np.abs(self.learned.of(x[None])[0] - self.learned.places[nearest])
+        column = int(np.nan_to_num(far, nan=np.inf).argmax())
         low, high = self.rows.x[:, column].min(), self.rows.x[:, column].max()
         name, value = self.features[column], x[column]
         told = f"{name} is {value:.3g}"
@@ -241,18 +243,11 @@ class CounterWatch:
             return f"{OUTSIDE}: no such mix of counters ({told})"
         return f"{OUTSIDE}: {told}, learned {low:.3g} to {high:.3g}"
 
-    def _apart(self, place: Floats) -> Floats:
-        """Distance of a place to every learned row, of shape (n,)."""
-        return np.asarray(np.sqrt(np.square(self._places - place).mean(axis=1)))
-
     def _scale(self, apart: Floats) -> float:
         """How far off a prediction is among these rows, in logs; those at infinity are no part."""
         near = np.argpartition(apart, min(NEIGHBOURS, len(apart)) - 1)[:NEIGHBOURS]
         near = near[np.isfinite(apart[near])]
         return float(self._off[near].mean()) + self._floor
-
-    def _logs(self, x: Floats) -> Floats:
-        return np.asarray(np.log(np.maximum(x, self._least)))
 
 
 def _teaching(rows: CounterRows) -> tuple[CounterRows, tuple[DroppedFeature, ...]]:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from workbench.domain.observations import is_level
 from workbench.labs.attached.finding import FoundFunction
@@ -30,16 +31,17 @@ class LiveCounters:
     over_s: float
     missing: dict[str, str] = field(default_factory=dict)
     """What cannot be read, by counter, and why."""
-    spanned_s: float | None = None
-    """Seconds between the two readings of the last look; None where it has none."""
 
     def __post_init__(self) -> None:
         self._read = _Readings(self.found)
         self._following: _Readings | None = None
         self._never: frozenset[str] | None = None
+        self.spanned_s: float | None = None
+        """Seconds between the first and the last reading of the last look; None: it was empty."""
 
     def read(self) -> Mapping[str, float]:
-        """Counters per second, levels as they are; empty until two readings span a window.
+        """Counters per second, levels as means of the readings in the window, as windows of samples
+        have them; empty until two readings span one.
 
         Raises `OSError` where the function has ended.
         """
@@ -77,7 +79,6 @@ class _Readings:
     def __init__(self, found: FoundFunction) -> None:
         self._found = found
         self._began_s = time.monotonic()
-        self.spanned_s = 0.0
         self._evidence = ComponentEvidence(found.probe)
         self._host = HostEvidence()
         self._read: deque[tuple[float, Seen]] = deque()
@@ -86,6 +87,11 @@ class _Readings:
     def absent(self) -> frozenset[str]:
         """What could not be read at some time, which these sums do not have any more."""
         return frozenset((*self._evidence.absent, *self._host.absent))
+
+    @property
+    def spanned_s(self) -> float:
+        """Between the readings that are kept."""
+        return self._read[-1][0] - self._read[0][0]
 
     @property
     def age_s(self) -> float:
@@ -104,8 +110,8 @@ class _Readings:
             if now_s - before_s > over_s:
                 self._read.popleft()
             return {}
-        self.spanned_s = now_s - before_s
-        return _rates(before, seen, self.spanned_s, missing)
+        rates = _rates(before, seen, now_s - before_s, missing)
+        return rates | _levels([one for _, one in self._read])
 
     def _now(self, missing: dict[str, str]) -> Seen:
         """All cumulative figures by counter and, to know levels, the observable's own name."""
@@ -131,7 +137,6 @@ def _rates(before: Seen, seen: Seen, seconds: float, missing: dict[str, str]) ->
         if called == THROTTLED:
             continue
         if name and is_level(name):
-            rates[called] = value
             continue
         grown = value - before.get((called, name), float("nan"))
         if math.isnan(grown):
@@ -144,3 +149,12 @@ def _rates(before: Seen, seen: Seen, seconds: float, missing: dict[str, str]) ->
     throttled = seen[THROTTLED, "throttled"] - before.get((THROTTLED, "throttled"), 0.0)
     rates[THROTTLED] = throttled / periods if periods > 0.0 else 0.0
     return rates
+
+
+def _levels(readings: list[Seen]) -> dict[str, float]:
+    """Means of what the last reading has, over those that have it."""
+    return {
+        called: fmean(one[called, name] for one in readings if (called, name) in one)
+        for called, name in readings[-1]
+        if called != THROTTLED and name and is_level(name)
+    }

@@ -16,7 +16,7 @@ LATE_S = 5.0
 """Without a report, after which the last look is no longer taken for now."""
 APART_S = 2.5
 """Between two looks, beyond which no line joins them: a look in between had no answer."""
-NAME, STATE, KPI, NOW = 12, 14, 11, 24
+NAME, STATE, KPI, NOW = 12, 15, 11, 24
 """Widths of columns, in cells."""
 
 
@@ -88,6 +88,8 @@ def state_of(watch: FunctionWatch, now: float) -> tuple[str, Look]:
         return "! drifted", "warn"
     if last.value is None:
         return "? unknown", "warn"
+    if last.unsure:
+        return "≈ may break SLA", "warn"
     return ("✓ holds SLA", "good") if watch.watched.sla else ("✓ predicted", "good")
 
 
@@ -159,6 +161,12 @@ def detail_rows(watch: FunctionWatch, width: int, room: int) -> list[Row]:
     last = watch.looks[-1] if watch.looks else None
     if last is not None and last.value is None:
         rows += _wrapped(f"?: {last.why}", width, "warn")
+    if last is not None and last.unsure:
+        rows += _wrapped(
+            f"the figure breaks the SLA with a probability of {last.breach:.0%}; an alarm takes "
+            "80 % in two looks of three",
+            width, "warn",
+        )  # fmt: skip
     if last is not None and last.sign:
         rows += _wrapped(f"beside others: {last.sign}", width, "bad" if last.contention else "")
     for note in reversed(watch.notes):
