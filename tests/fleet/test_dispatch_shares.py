@@ -46,7 +46,14 @@ class FakeClient:
     def submit(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> FakeFuture:
         future = FakeFuture()
         task = asyncio.create_task(self._answer(work.__name__, argument, workers[0]))
-        task.add_done_callback(lambda done: future.set_result(done.result()))
+
+        def answered(done: asyncio.Task[Any]) -> None:
+            if (error := done.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(done.result())
+
+        task.add_done_callback(answered)
         return future
 
     async def _answer(self, work: str, argument: bytes, address: str) -> Any:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_dispatch_shares import FakeClient
+from test_dispatch_shares import HOSTS, FakeClient
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
@@ -40,6 +42,8 @@ class Sends(FakeClient):
     async def _answer(self, work: str, argument: Any, address: str) -> Any:
         self.asked.append(work)
         if work == "send_bundle":
+            if isinstance(self.sent, Exception):
+                raise self.sent
             return self.sent
         if work == "measure_shard":
             order = codec.from_plain(codec.loads(argument), ShardOrder)
@@ -62,11 +66,19 @@ def digest(tmp_path: Path) -> str:
     return digest_of(tmp_path / "good")
 
 
-def run(tmp_path: Path, client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> Dispatch:
-    """Two shards and one host, to the end."""
+def run(
+    tmp_path: Path,
+    client: FakeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    hosts: tuple[str, ...] = HOSTS[:1],
+    tell: Callable[[str], None] = lambda _: None,
+    bound: str = "",
+) -> Dispatch:
+    """Two shards, to the end."""
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    dispatch = Dispatch(client, orders(tmp_path), {}, Ledger(tmp_path / "kept", {}), lambda _: None)  # type: ignore[arg-type]
-    dispatch.hosts = {"alpha": LabHost("alpha", "simulated")}
+    dispatch = Dispatch(client, orders(tmp_path), {}, Ledger(tmp_path / "kept", {}), tell)  # type: ignore[arg-type]
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in hosts}
+    dispatch.bind({order.shard.key: bound for order in orders(tmp_path)})
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
     assert len(dispatch.gathered) + len(dispatch.set_aside) == 2
     return dispatch
@@ -119,20 +131,76 @@ def test_what_is_no_bundle_has_failed_with_the_reason(
     assert written <= {"ledger.jsonl", MANIFEST}
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.KEPT_PAUSE_S", 0.02)
+    monkeypatch.setattr("workbench.fleet.dispatch.KEPT_S", 0.2)
+
+
+def in_the_way(tmp_path: Path) -> list[Path]:
+    """Files where the folders of the bundles are to be."""
+    (tmp_path / "kept").mkdir()
+    paths = [tmp_path / "kept" / f"{order.shard.key}.bundle" for order in orders(tmp_path)]
+    for path in paths:
+        path.write_text("")
+    return paths
+
+
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("finds", [b"[]", None], ids=["measured now", "measured before"])
-def test_what_cannot_be_stored_here_has_failed_with_the_place(
+def test_what_cannot_be_stored_here_ends_the_campaign_and_is_measured_once(
     finds: bytes | None, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "kept").mkdir()
-    for order in orders(tmp_path):  # a file where the folder is to be
-        (tmp_path / "kept" / f"{order.shard.key}.bundle").write_text("")
+    keys = {path.stem for path in in_the_way(tmp_path)}
     client = Sends(GOOD, digest, finds)
-    dispatch = run(tmp_path, client, monkeypatch)
-    assert len(dispatch.set_aside) == 2
-    for key, shard in dispatch.set_aside.items():
-        assert f"{key}.bundle: what alpha measured cannot be stored here" in str(shard)
-    assert client.asked.count("find_shards") == 1
-    assert client.asked.count("send_bundle") == (2 if finds else 4)
+    words = r"2 shards measured and not here: what \w+ measured cannot be stored here"
+    with pytest.raises(FleetError, match=words) as told:
+        run(tmp_path, client, monkeypatch, HOSTS)
+    assert any(key in str(told.value) for key in keys)
+    assert "the same command goes on" in str(told.value)
+    assert client.asked.count("measure_shard") == (2 if finds else 0)
+    assert client.asked.count("send_bundle") > 4  # it is tried again
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_is_measured_is_stored_once_there_is_room(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks, client = in_the_way(tmp_path), Sends(GOOD, digest)
+    said: list[str] = []
+
+    def tell(text: str) -> None:
+        said.append(text)
+        if sum("and not here yet: " in line for line in said) == 2:
+            while blocks:
+                blocks.pop().unlink()
+
+    dispatch = run(tmp_path, client, monkeypatch, HOSTS, tell)
+    assert not dispatch.set_aside
+    assert client.asked.count("measure_shard") == 2
+    assert all(found.wall_s > 0 for found in dispatch.gathered.values())
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_a_host_does_not_hand_over_is_set_aside_and_measured_by_no_other(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Sends(ValueError("it is larger than 512 MiB"), digest)
+    dispatch = run(tmp_path, client, monkeypatch, HOSTS)
+    assert client.asked.count("measure_shard") == len(dispatch.set_aside) == 2
+    assert why(dispatch).count("it is larger than 512 MiB") == 2
+    assert why(dispatch).count("and not here") == 2
+
+
+@pytest.mark.usefixtures("soon")
+def test_planned_points_that_a_host_does_not_hand_over_are_not_measured_again(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set aside, they would be, with all that they go on with."""
+    client = Sends(OSError("no space left"), digest)
+    with pytest.raises(FleetError, match="2 shards measured and not here: OSError: no space left"):
+        run(tmp_path, client, monkeypatch, HOSTS, bound="alpha")
+    assert client.asked.count("measure_shard") == 2
 
 
 @pytest.mark.parametrize("finds", [b"{", b"7", b"[7]"])

@@ -195,6 +195,7 @@ class ShardResult:
     samples, lab_s : of the shard; of planned points, what this very request measured.
     taken : samples that this very request measured; 0 where all were there already.
     failure : why nothing came of it, as a sentence; empty where something did.
+    is_measured : with a failure: all of it is measured and stored there, and only not handed over.
     """
 
     key: str
@@ -206,6 +207,7 @@ class ShardResult:
     taken: int = 0
     lab_s: float = 0.0
     failure: str = ""
+    is_measured: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
-from workbench.fleet.fetched_bundles import store_fetched
+from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
@@ -45,6 +45,10 @@ ABSENT_S = 120.0
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside, or all that the fleet has; those that
 fail whatever they are given do not count."""
+KEPT_PAUSE_S = 30.0
+"""Before a host is asked again for a shard that it has measured and that could not be had."""
+KEPT_S = 120.0
+"""For how long that is tried once nothing else is left."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -73,12 +77,24 @@ class OpenShard:
     bound: str = ""
     """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
+    kept: WorkbenchError | None = None
+    """Why it is not here, though `host` has measured it: no other host measures it again."""
+    again: float = 0.0
+    """When that is tried again."""
+    result: ShardResult | None = None
+    """What `host` said of it then."""
+    wall_s: float = 0.0
 
     def __str__(self) -> str:
         """What is missing of it, and why."""
         shard = self.order.shard
         why = next(iter(self.failures.values()), "no host has begun it")
         return f"{shard.target} {', '.join(shard.configurations)}: {why}"
+
+    def give_to(self, host: str) -> None:
+        """Forget what another one has of it, which is lost."""
+        if self.host != host:
+            self.kept, self.result, self.wall_s = None, None, 0.0
 
     @property
     def named(self) -> str:
@@ -146,7 +162,9 @@ class Dispatch:
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
         self._doubts = HostDoubts()
-        self._stuck_at = 0.0
+        self._seen: dict[str, float] = {}
+        """When each host was there last."""
+        self._stuck_at = self._kept_at = 0.0
         self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
@@ -205,14 +223,19 @@ class Dispatch:
         ]
 
     async def run(self) -> None:
-        """Until nothing is left. Raises `FleetError` where no host is there any more."""
+        """Until nothing is left.
+
+        Raises `FleetError` where no host is there any more, or nothing is left but what hosts have
+        measured and this host cannot store, or has to have before more is planned.
+        """
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = self._stuck_at = loop.time()
+        seen_at = self._stuck_at = self._kept_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
+                self._seen |= dict.fromkeys(self._hands, loop.time())
                 if self._hands:
                     seen_at = loop.time()
                 elif loop.time() - seen_at > ABSENT_S:
@@ -226,6 +249,7 @@ class Dispatch:
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
                 self._give_up(loop.time())
+                self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
@@ -324,10 +348,35 @@ class Dispatch:
                 waiting.failures[host] = self._unfit.get(host, held)
                 self.set_aside[waiting.order.shard.key] = waiting
 
+    def _give_up_kept(self, now: float) -> None:
+        """End it where nothing is left but what hosts have measured and cannot be had."""
+        own = [each for host, each in self._own.items() if host in self._hands]
+        busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
+        left = [*self._waiting, *own, *busy]
+        if not left or any(w.kept is None or w.host not in self._able for w in left):
+            self._kept_at = now
+        if now - self._kept_at < KEPT_S or busy:
+            return
+        for waiting in left:
+            error = waiting.kept
+            # Planned points that are set aside are measured again, with all that they go on with.
+            if error is not None and (isinstance(error, NotStoredHere) or waiting.bound):
+                raise FleetError(
+                    f"{counted(len(left), 'shard')} measured and not here: {error.what}",
+                    where=error.where,
+                    remedy="Make room there; the hosts keep what they measured, and the same "
+                    "command goes on",
+                )
+        for waiting in left:
+            host = waiting.host
+            waiting.failures[host] = f"measured on {host} and not here: {waiting.kept}"
+            self._own.pop(host, None)
+            self._put_aside(waiting)
+
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
-        waiting.host = hand.name
+        waiting.host, waiting.result = hand.name, None
         waiting.until = asyncio.get_running_loop().time() + RETURN_S
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
@@ -353,19 +402,28 @@ class Dispatch:
         if self.share is not None and self._measuring >= self.share:
             return
         own = self._own.get(hand.name)
+        if own is not None and now < own.again:
+            own = None
         waiting = own or self._next(hand.name, now)
         if waiting is None:
             return
         if waiting is not own:
             self._waiting.remove(waiting)
+        waiting.give_to(hand.name)
         hand.waiting, hand.began = waiting, time.time()
         hand.task = asyncio.create_task(self._measure(hand, waiting))
 
     def _next(self, host: str, now: float) -> OpenShard | None:
         """What a host is to measure: what it began, else what waits for nobody else."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
-        begun = next((w for w in fit if w.host == host), None)
-        return begun or next((w for w in fit if not w.host or now >= w.until), None)
+        begun = next((w for w in fit if w.host == host and now >= w.again), None)
+        return begun or next((w for w in fit if self._is_free(w, now)), None)
+
+    def _is_free(self, waiting: OpenShard, now: float) -> bool:
+        """Whether it waits for no host."""
+        if waiting.kept is not None and waiting.host not in self._unfit:
+            return now - self._seen.get(waiting.host, now) >= RETURN_S
+        return not waiting.host or now >= waiting.until
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
@@ -398,6 +456,10 @@ class Dispatch:
         has it at once, and where that fails again it has failed there."""
         try:
             await self._gather(hand, waiting, result)
+        except (NotFetched, NotStoredHere) as error:
+            waiting.give_to(hand.name)
+            waiting.result = result
+            self._keep(hand.name, waiting, error)
         except (WorkbenchError, OSError) as error:
             log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
@@ -437,19 +499,19 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            began = time.monotonic()
-            self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
-            order = codec.dumps(codec.to_plain(waiting.order))
-            said = await self._remote(hand, tasks.measure_shard, order)
-            result = codec.from_plain(codec.loads(said), ShardResult)
+            result = waiting.result or await self._measured(hand, waiting)
             if result.failure:
                 self._failed(hand.name, waiting, result.failure)
             else:
-                await self._gather(hand, waiting, result, time.monotonic() - began)
+                await self._gather(hand, waiting, result, waiting.wall_s)
                 self._doubts.measured(hand.name)
             hand.waiting = None
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
             self._wait_for(hand, waiting)
+        except (NotFetched, NotStoredHere) as error:
+            self._doubts.measured(hand.name)
+            self._keep(hand.name, waiting, error)
+            hand.waiting = None
         except WorkbenchError as error:
             self._failed(hand.name, waiting, str(error))
             hand.waiting = None
@@ -460,11 +522,37 @@ class Dispatch:
         finally:
             hand.task = None
 
+    async def _measured(self, hand: Hand, waiting: OpenShard) -> ShardResult:
+        """What a host says of a shard that it is given. Raises `NotFetched`, `HostLost`."""
+        began = time.monotonic()
+        self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
+        order = codec.dumps(codec.to_plain(waiting.order))
+        said = await self._remote(hand, tasks.measure_shard, order)
+        result = codec.from_plain(codec.loads(said), ShardResult)
+        if result.is_measured:
+            raise NotFetched(result.failure.removesuffix("."))
+        if not result.failure:
+            waiting.result, waiting.wall_s = result, time.monotonic() - began
+        return result
+
+    def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
+        """It is measured, and only not here: its host is asked for it again."""
+        if self._stopping:
+            return
+        if waiting.kept is None:
+            self._tell(f"{waiting.named} is measured on {host} and not here yet: {error}")
+        log.warning("shard not here", host=host, shard=waiting.order.shard.key, why=str(error))
+        waiting.host, waiting.kept = host, error
+        waiting.again = asyncio.get_running_loop().time() + KEPT_PAUSE_S
+        known = (*self._own.values(), *self._waiting)
+        if not any(each is waiting for each in known):
+            self._waiting.append(waiting)
+
     def _failed(self, host: str, waiting: OpenShard, why: str) -> None:
         if self._stopping:
             return  # it was asked to end
         waiting.failures[host] = why
-        waiting.host = ""
+        waiting.host, waiting.result, waiting.kept = "", None, None
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
         now = asyncio.get_running_loop().time()
         self._doubts.failed(host, now)
@@ -516,7 +604,10 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
-        sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        try:
+            sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        except FleetError as error:
+            raise NotFetched(error.what, where=hand.name) from None
         await asyncio.to_thread(store_fetched, place, hand.name, sent)
         if not is_bundle(place) or digest_of(place) != result.digest:
             raise FleetError(

@@ -16,10 +16,18 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _KEPT = "The host keeps what it measured: see its sessions with `workbench ls --fleet`"
 
 
+class NotFetched(FleetError):
+    """A host has measured a shard, and does not hand it over now."""
+
+
+class NotStoredHere(FleetError):
+    """A host has measured a shard, and this host cannot store it now."""
+
+
 def store_fetched(place: Path, host: str, sent: object) -> None:
     """Write what a host sent into the folder `place`, for a thread.
 
-    Raises `FleetError` where that is no bundle, or cannot be written.
+    Raises `FleetError` where that is no bundle, `NotStoredHere` where it cannot be written.
     """
     contents = _contents(host, sent)
     try:
@@ -27,7 +35,7 @@ def store_fetched(place: Path, host: str, sent: object) -> None:
         for name in sorted(contents, key=lambda name: name == MANIFEST):  # which makes it a bundle
             (place / name).write_bytes(contents[name])
     except OSError as error:
-        raise FleetError(
+        raise NotStoredHere(
             f"what {host} measured cannot be stored here: {error.strerror or error}",
             where=str(place),
             remedy="Make room there; the host keeps what it measured",

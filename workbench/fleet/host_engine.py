@@ -34,6 +34,10 @@ FLEET = "fleet"
 """Who commands, as event logs name it."""
 
 
+class NotExported(WorkbenchError):
+    """A session that is measured to its end, of which no bundle could be made."""
+
+
 class HostEngine:
     """Measures shards on this host, one at a time; what it has measured it never measures again."""
 
@@ -51,8 +55,9 @@ class HostEngine:
                 return await (self._more(order) if order.points else self._measured(order))
             except WorkbenchError as error:
                 return ShardResult(
-                    order.shard.key, self.host.name, order.session, failure=str(error)
-                )
+                    order.shard.key, self.host.name, order.session, failure=str(error),
+                    is_measured=isinstance(error, NotExported),
+                )  # fmt: skip
 
     async def found(self, key: str, session: str) -> ShardResult | None:
         """The shard if it is finished here; None where it is not."""
@@ -185,16 +190,26 @@ class HostEngine:
     async def _result(
         self, key: str, view: SessionView, *, taken: int, place: Path | None = None
     ) -> ShardResult:
+        """Of a session that is measured to its end. Raises `NotExported`."""
         place = place or self.exports / f"{view.session}.bundle"
-        if not (place / MANIFEST).is_file():
-            files.make_folder(place.parent)
-            await self._client.ask(ExportSession(view.session, "bundle", str(place)))
+        try:
+            if not (place / MANIFEST).is_file():
+                files.make_folder(place.parent)
+                await self._client.ask(ExportSession(view.session, "bundle", str(place)))
+            digest = digest_of(place)
+        except (WorkbenchError, OSError) as error:
+            why = error.what if isinstance(error, WorkbenchError) else error.strerror or str(error)
+            raise NotExported(
+                f"its bundle cannot be written there: {why}",
+                where=str(place),
+                remedy="Make room there; the session itself is kept",
+            ) from error
         return ShardResult(
             key,
             self.host.name,
             view.session,
             str(place),
-            digest_of(place),
+            digest,
             view.samples_taken,
             taken,
             view.lab_s,
