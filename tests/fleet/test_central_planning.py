@@ -166,18 +166,29 @@ def test_points_are_planned_for_all_hosts(
 
 
 class WithoutAlpha(FakeClient):
+    """Alpha is not there at the first looks."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__("")
+        self.looks = looks
+
     async def identity(self, n_workers: int) -> dict[str, Any]:
         found = await super().identity(n_workers)
-        del found["workers"]["tls://alpha"]
+        self.looks -= 1
+        if self.looks >= 0:
+            del found["workers"]["tls://alpha"]
         return found
 
 
 @pytest.mark.parametrize(
-    ("client", "why"), [(WithoutAlpha(""), "is gone"), (FakeClient(""), "held by ann")]
+    ("away", "held", "why"),
+    [(10**6, 0, "is gone"), (0, 100, "is broken"), (100, 100, "is broken")],
+    ids=["away", "held", "held and away"],
 )
 def test_what_is_bound_to_a_host_goes_to_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: FakeClient, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: int, held: int, why: str
 ) -> None:
+    """And waits for one that is held, for longer than for one that is gone."""
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
     monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
     shard = first_shard(tmp_path)
@@ -188,13 +199,15 @@ def test_what_is_bound_to_a_host_goes_to_no_other(
         orders.append(ShardOrder("r", own, (), "sim", points=points, goes_on=shard.key))
     assert len({order.shard.key for order in orders}) == 2
     assert len({order.session for order in orders}) == 1
+    client = WithoutAlpha(away)
     asked: Any = client
     dispatch = Dispatch(asked, orders, {}, Ledger(tmp_path / "kept", {}), lambda _: None)
     dispatch.hosts = {name: LabHost(name, "simulated") for name in ("alpha", "beta")}
     dispatch.bind({orders[0].shard.key: "alpha", orders[1].shard.key: "beta"})
-    dispatch.held = lambda: {"alpha": why}
+    looks = iter(range(held))
+    dispatch.held = lambda: {} if next(looks, None) is None else {"alpha": "held by ann"}
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
-    assert client.measured == ["tls://beta"]
+    assert client.measured == ["tls://beta", "tls://alpha"][: 1 + bool(held)]
     assert dispatch.set_aside[orders[0].shard.key].failures == {"alpha": why}
     # It failed there, and no other host is asked.
     assert dispatch.set_aside[orders[1].shard.key].failures == {"beta": "is broken"}

@@ -1,7 +1,7 @@
 """Who measures which shard: one at a time on each host, each shard once.
 
 Dask is asked who is there, and carries orders. A shard stays with the host that began it as long as
-that may come back; a host that comes back is first asked what it has finished.
+that may come back; a host that comes back is first asked what it has finished, held or not.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 TICK_S = 0.2
-RETURN_S = 60.0
+RETURN_S = 120.0
 """How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
-before it starts a worker again (`keeper.LONGEST_PAUSE_S`) and that takes to be there. It may have
-finished the shard, and nobody but itself can say so; others have other shards to measure meanwhile.
+before it starts a worker again (`keeper.LONGEST_PAUSE_S`), reaches it (`remote_shell.CONNECT_S`)
+and has it checked (`lab_worker.CHECKING_S`). It may have finished the shard, and nobody but itself
+can say so; others have other shards to measure meanwhile.
 """
-ABSENT_S = 120.0
+ABSENT_S = 180.0
 """How long a fleet may be without any host."""
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside, or all that the fleet has; those that
@@ -69,11 +70,11 @@ class HostLost(Exception):
 
 @dataclass
 class OpenShard:
-    """A shard that is not measured: since when it waits for one host, and where it failed."""
+    """A shard that is not measured: which host has begun it, and where it failed."""
 
     order: ShardOrder
     host: str = ""
-    until: float = 0.0
+    """That has begun it, and may have finished it; empty: none."""
     bound: str = ""
     """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -84,6 +85,8 @@ class OpenShard:
     result: ShardResult | None = None
     """What `host` said of it then."""
     wall_s: float = 0.0
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
+    """Two hosts may have it: one bundle is fetched at a time."""
 
     def __str__(self) -> str:
         """What is missing of it, and why."""
@@ -162,8 +165,11 @@ class Dispatch:
         self._total = len(self._waiting) + len(self._own)
         self._unfit: dict[str, str] = {}
         self._doubts = HostDoubts()
+        self._began = 0.0
         self._seen: dict[str, float] = {}
-        """When each host was there last."""
+        """When each host was there last, or held: it is not expected then."""
+        self._asks_lost: dict[str, int] = {}
+        """How often each went away while it was asked, in a row."""
         self._stuck_at = self._kept_at = 0.0
         self._judged = 0
         self.hosts: Mapping[str, LabHost] = {}
@@ -188,9 +194,8 @@ class Dispatch:
 
     @property
     def _left(self) -> bool:
-        busy = any(hand.task is not None for hand in self._hands.values())
         own = self._own.keys() & self._hands.keys() - self.told_held.keys()
-        return busy or bool(self._waiting) or bool(own)
+        return bool(self._measuring or self._waiting or own)
 
     @property
     def _measuring(self) -> int:
@@ -230,12 +235,11 @@ class Dispatch:
         """
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = self._stuck_at = self._kept_at = loop.time()
+        seen_at = self._began = self._stuck_at = self._kept_at = loop.time()
         try:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
-                self._seen |= dict.fromkeys(self._hands, loop.time())
                 if self._hands:
                     seen_at = loop.time()
                 elif loop.time() - seen_at > ABSENT_S:
@@ -245,6 +249,7 @@ class Dispatch:
                         "same command goes on",
                     )
                 self._hear_held()
+                self._seen |= dict.fromkeys((*self._hands, *self.told_held), loop.time())
                 await self._judge()
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
@@ -256,13 +261,12 @@ class Dispatch:
 
     async def _recall(self) -> None:
         """What earlier runs have finished counts; what a host had begun waits for it."""
-        until = asyncio.get_running_loop().time() + RETURN_S
         for waiting in (*self._own.values(), *self._waiting):
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
             elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
-                waiting.host, waiting.until = host, until
+                waiting.host = host
 
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
@@ -278,6 +282,7 @@ class Dispatch:
                 del self._hands[name]
                 if hand.task is not None:
                     hand.task.cancel()
+                    self._asks_lost[name] = self._asks_lost.get(name, 0) + (not hand.asked)
                 waits = ""
                 if hand.waiting is not None:
                     waits = f"; {hand.waiting.named} waits {RETURN_S:g} s for it"
@@ -311,8 +316,7 @@ class Dispatch:
         what failed on all that are there, when others have had time to come back."""
         for waiting in [each for each in self._waiting if self._has_failed(each)]:
             self._put_aside(waiting)
-        busy = any(hand.task is not None for hand in self._hands.values())
-        stuck = [] if busy or not self._hands else [w for w in self._waiting if self._is_stuck(w)]
+        stuck = [w for w in self._waiting if self._is_stuck(w)]
         if not stuck:
             self._stuck_at = now
         for waiting in stuck:
@@ -322,7 +326,9 @@ class Dispatch:
                 self._put_aside(waiting)
 
     def _is_stuck(self, waiting: OpenShard) -> bool:
-        """Whether no host that is there can be given it any more."""
+        """Whether nobody measures, and no host that is there can be given it any more."""
+        if self._measuring or not self._hands:
+            return False
         return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
 
     def _has_failed(self, waiting: OpenShard) -> bool:
@@ -338,15 +344,18 @@ class Dispatch:
         self._tell(f"{waiting.named} is set aside: {next(iter(waiting.failures.values()))}")
 
     def _give_up_bound(self, now: float) -> None:
-        """Set aside what is bound to a host that may not measure, or that did not come back."""
+        """Set aside what is bound to a host that may not measure, or that did not come back. A
+        host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
             host = waiting.bound
-            away = host not in self._hands or host in self.told_held
-            if host in self._unfit or (away and now >= waiting.until):
+            if host in self._unfit or self._away_s(host, now) >= RETURN_S:
                 self._waiting.remove(waiting)
-                held = self.told_held.get(host, "is gone")
-                waiting.failures[host] = self._unfit.get(host, held)
+                waiting.failures[host] = self._unfit.get(host, "is gone")
                 self.set_aside[waiting.order.shard.key] = waiting
+
+    def _away_s(self, host: str, now: float) -> float:
+        """For how long it has been gone, seconds; 0 where it is there, or held."""
+        return now - self._seen.get(host, self._began)
 
     def _give_up_kept(self, now: float) -> None:
         """End it where nothing is left but what hosts have measured and cannot be had."""
@@ -377,7 +386,6 @@ class Dispatch:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
         waiting.host, waiting.result = hand.name, None
-        waiting.until = asyncio.get_running_loop().time() + RETURN_S
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
             self._waiting.insert(0, waiting)
@@ -392,13 +400,14 @@ class Dispatch:
         able = self._able
         able -= self._doubts.resting(able, now)
         for hand in sorted(self._hands.values(), key=lambda hand: self._doubts.row(hand.name)):
-            if hand.task is None and hand.name in able:
+            if hand.task is not None or hand.name in self._unfit:
+                continue
+            if not hand.asked:
+                hand.task = asyncio.create_task(self._ask(hand))
+            elif hand.name in able:
                 self._employ(hand, now)
 
     def _employ(self, hand: Hand, now: float) -> None:
-        if not hand.asked:
-            hand.task = asyncio.create_task(self._ask(hand))
-            return
         if self.share is not None and self._measuring >= self.share:
             return
         own = self._own.get(hand.name)
@@ -420,17 +429,26 @@ class Dispatch:
         return begun or next((w for w in fit if self._is_free(w, now)), None)
 
     def _is_free(self, waiting: OpenShard, now: float) -> bool:
-        """Whether it waits for no host."""
-        if waiting.kept is not None and waiting.host not in self._unfit:
-            return now - self._seen.get(waiting.host, now) >= RETURN_S
-        return not waiting.host or now >= waiting.until
+        """Whether it waits for no host: the one that began it cannot go on, and has said that it
+        has not finished it, or has been away for too long."""
+        host = waiting.host
+        if not host or host in self._unfit or self._asks_lost.get(host, 0) >= TRIES:
+            return True
+        hand = self._hands.get(host)
+        if hand is None:
+            return self._away_s(host, now) >= RETURN_S
+        if not hand.asked or waiting.kept is not None:
+            return False
+        able = self._able
+        return hand.task is not None or host not in able - self._doubts.resting(able, now)
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
             await self._post(hand)
             await self._compare_clocks(hand)
-            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
+            begun = [other.waiting for other in self._hands.values()]
+            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
             # Of planned points a finished session does not say whether it has them.
             keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
             plain = codec.dumps(keys)
@@ -441,7 +459,9 @@ class Dispatch:
                 if waiting is not None and result.key not in self.gathered:
                     await self._gather_found(hand, waiting, result)
             hand.asked = True
+            self._asks_lost.pop(hand.name, None)
         except HostLost:
+            self._asks_lost[hand.name] = self._asks_lost.get(hand.name, 0) + 1
             log.info("host lost while it was asked", host=hand.name)
         except WorkbenchError as error:
             self._unusable(hand.name, str(error))
@@ -456,10 +476,15 @@ class Dispatch:
         has it at once, and where that fails again it has failed there."""
         try:
             await self._gather(hand, waiting, result)
+            others = [other for other in self._hands.values() if other.waiting is waiting]
+            if others:
+                self._tell(f"{waiting.named} was finished on {hand.name}: no other goes on with it")
+                await self._have_stop(others)
         except (NotFetched, NotStoredHere) as error:
-            waiting.give_to(hand.name)
-            waiting.result = result
-            self._keep(hand.name, waiting, error)
+            if not any(other.waiting is waiting for other in self._hands.values()):
+                waiting.give_to(hand.name)
+                waiting.result = result
+                self._keep(hand.name, waiting, error)
         except (WorkbenchError, OSError) as error:
             log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
@@ -500,7 +525,9 @@ class Dispatch:
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
             result = waiting.result or await self._measured(hand, waiting)
-            if result.failure:
+            if waiting.order.shard.key in self.gathered:
+                log.info("measured elsewhere by now", host=hand.name, shard=result.key)
+            elif result.failure:
                 self._failed(hand.name, waiting, result.failure)
             else:
                 await self._gather(hand, waiting, result, waiting.wall_s)
@@ -537,7 +564,7 @@ class Dispatch:
 
     def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
         """It is measured, and only not here: its host is asked for it again."""
-        if self._stopping:
+        if self._stopping or waiting.order.shard.key in self.gathered:
             return
         if waiting.kept is None:
             self._tell(f"{waiting.named} is measured on {host} and not here yet: {error}")
@@ -549,7 +576,7 @@ class Dispatch:
             self._waiting.append(waiting)
 
     def _failed(self, host: str, waiting: OpenShard, why: str) -> None:
-        if self._stopping:
+        if self._stopping or waiting.order.shard.key in self.gathered:
             return  # it was asked to end
         waiting.failures[host] = why
         waiting.host, waiting.result, waiting.kept = "", None, None
@@ -578,14 +605,17 @@ class Dispatch:
                 where=hand.name,
                 remedy="See that it has this very version of the workbench",
             )
-        bundle = Path(result.place)
-        if hand.name not in self._ledger.local:
-            bundle = await self._fetched(hand, result)
-        elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
-            raise FleetError(f"{bundle} is not what {hand.name} measured")
-        took_s = wall_s if result.taken == result.samples else 0.0
-        self._ledger.write(LedgerLine(result.key, hand.name, result, hand.ahead_s))
-        self._count(waiting, Gathered(waiting.order, result, bundle, took_s, hand.ahead_s))
+        async with waiting.alone:
+            if result.key in self.gathered:
+                return
+            bundle = Path(result.place)
+            if hand.name not in self._ledger.local:
+                bundle = await self._fetched(hand, result)
+            elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
+                raise FleetError(f"{bundle} is not what {hand.name} measured")
+            took_s = wall_s if result.taken == result.samples else 0.0
+            self._ledger.write(LedgerLine(result.key, hand.name, result, hand.ahead_s))
+            self._count(waiting, Gathered(waiting.order, result, bundle, took_s, hand.ahead_s))
 
     def _count(self, waiting: OpenShard, found: Gathered) -> None:
         """A shard is measured, and its bundle here."""
@@ -640,20 +670,23 @@ class Dispatch:
 
     async def _stop(self) -> None:
         """Where hosts still measure: have them end, and wait until they have torn down."""
-        busy = {hand.task for hand in self._hands.values() if hand.task is not None}
-        if not busy:
-            return
         self._stopping = True
+        busy = {hand.task: hand for hand in self._hands.values() if hand.task is not None}
+        ending = {task for task, hand in busy.items() if hand.waiting is not None}
+        if ending:
+            await self._have_stop([busy[task] for task in ending])
+            await asyncio.wait(ending, timeout=STOPPING_S / 2)
+        for task in busy:
+            task.cancel()
+
+    async def _have_stop(self, hands: Sequence[Hand]) -> None:
+        """Have hosts end what they measure; what they have of it is kept there."""
+        sessions = [hand.waiting.order.session for hand in hands if hand.waiting is not None]
         try:
-            async with asyncio.timeout(STOPPING_S):
-                hands = [hand for hand in self._hands.values() if hand.waiting is not None]
-                sessions = [hand.waiting.order.session for hand in hands if hand.waiting]
+            async with asyncio.timeout(STOPPING_S / 2):
                 await self._client.run(
                     tasks.stop_shard, codec.dumps(sessions), on_error="ignore",
                     workers=[hand.address for hand in hands],
                 )  # fmt: skip
-                await asyncio.wait(busy)
-        except (TimeoutError, OSError) as error:
+        except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
             log.warning("a host did not say that it stopped", why=str(error))
-        for task in busy:
-            task.cancel()
