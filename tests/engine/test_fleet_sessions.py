@@ -16,6 +16,7 @@ from workbench.domain.errors import SessionReplaced, SessionTaken, UsageError
 from workbench.domain.events import (
     CampaignPlanned,
     Event,
+    Fact,
     Noted,
     RunFinished,
     RunStarted,
@@ -23,9 +24,10 @@ from workbench.domain.events import (
     StopRequested,
 )
 from workbench.domain.fleet_requests import BeginFleetSession, EndFleetSession, ReportFleet
-from workbench.domain.fleets import FleetSeen, HostSeen
+from workbench.domain.fleets import FleetSeen, HostSeen, ShardFolded
 from workbench.domain.lab import HostFacts
 from workbench.domain.messages import ListSessions, PauseRun, ResumeSession, StopRun, ViewSession
+from workbench.domain.sample_review import RequestPoint
 from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
 from workbench.engine.sessions import fleet_sessions
@@ -117,6 +119,31 @@ async def test_what_was_folded_takes_its_place(engine: Engine) -> None:
     assert view.state == "finished"
     assert any(line.text == "folded" for line in view.log)
     assert not folded.exists()
+
+
+async def folded(engine: Engine, *facts: Fact) -> None:
+    """The session `f` as a fleet leaves it, with what came of it in the end."""
+    file = await SessionFile.create(
+        engine.library.file_of("f"), begin(engine.workspace).created, at=1.0
+    )
+    shard = ShardFolded("a", FACTS, "0123", "tinyproxy", (), 0, 0, 3, 9.0, "")
+    plan = CampaignPlanned(Plan("demo", "sim", (), 8, 80.0))
+    for fact in (plan, RunStarted(False, None), shard, *facts):
+        await file.append(fact, at=2.0)
+    await file.close()
+
+
+async def test_this_host_measures_nothing_into_what_a_fleet_measured(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    await folded(engine, RunFinished("stopped", 3, 0, 1.0, 1.0, (), "not measured: b"))
+    campaign = begin(engine.workspace).created.campaign
+    plan = campaign.targets[0]
+    point = RequestPoint("f", plan.target.name, campaign.configurations(plan)[0], plan.primary.low)
+    for request in (ResumeSession("f"), point):
+        with pytest.raises(UsageError, match="no factor says how this host compares"):
+            await client.ask(request)
+    view = (await client.ask(ViewSession("f"))).view
+    assert (view.state, view.requested) == ("stopped", [])
 
 
 @pytest.mark.parametrize("fails", [0, 3])

@@ -120,6 +120,18 @@ def test_hosts_without_anchor_points_are_refused_by_name() -> None:
         on_one_host(own, shards, HostsCompared("a", ()), "p95_ms")
 
 
+def test_samples_of_no_host_of_the_fleet_are_refused_and_trials_stay() -> None:
+    """Neither is taken for what the first host measured."""
+    own = [sample(100.0, 0, 1.0), sample(200.0, 1, 0.5), sample(300.0, 2, 1.0)]
+    for shards in ([shard("a", 0), shard("b", 1)], [shard("a", 0), shard("a", 1)]):
+        with pytest.raises(DataError, match="no host of its fleet measured 1 sample of it, such"):
+            on_one_host(own, shards, compared(0.5, 0.02), "p95_ms")
+    trial = sample(300.0, 2, 1.0, purpose="verification")
+    found = on_one_host([*own[:2], trial], [shard("a", 0), shard("b", 1)], compared(0.5, 0.02),
+                        "p95_ms")  # fmt: skip
+    assert found[2] is trial
+
+
 def test_where_only_times_differ_they_say_how_fast_a_host_is() -> None:
     term = terms_of(compared(0.5, 0.02, note="not saturated"), "p95_ms")["b"]
     assert term.load == pytest.approx(math.log(0.5))

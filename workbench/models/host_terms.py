@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.domain import kpis
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.fleets import HostsCompared, ShardFolded
 from workbench.domain.profiles import HostFactor
@@ -67,14 +68,16 @@ def on_one_host(
     ------
     DataError
         If a host measured samples that has no factor over the reference; the sentence says which.
+        If samples of the campaign are of none of these hosts.
     """
-    if len({shard.host for shard in shards}) < 2:
-        return tuple(samples)
     hosts = {
         (shard.target, block): shard.host
         for shard in shards
         for block in range(shard.first_block, shard.last_block + 1)
     }
+    _refuse_strangers(samples, hosts)
+    if len({shard.host for shard in shards}) < 2:
+        return tuple(samples)
     terms = terms_of(compared, kpi)
     missing = sorted({shard.host for shard in shards if shard.samples} - terms.keys())
     if missing:
@@ -94,6 +97,21 @@ def on_one_host(
         else:
             carried.append(_carried(sample, term, slopes.get(sample.id, {})))
     return tuple(carried)
+
+
+def _refuse_strangers(samples: Sequence[Sample], hosts: Mapping[tuple[str, int], str]) -> None:
+    """Trials are measured elsewhere, and no model learns from them. Raises `DataError`."""
+    strange = [
+        sample.id
+        for sample in samples
+        if sample.purpose == "profile" and (sample.point.target, sample.block) not in hosts
+    ]
+    if strange:
+        raise DataError(
+            f"no host of its fleet measured {counted(len(strange), 'sample')} of it, such as "
+            f"{strange[0]}: it was gone on with elsewhere, and no factor says how that compares",
+            remedy="Measure it again with the fleet, under another name",
+        )
 
 
 def _scatter(

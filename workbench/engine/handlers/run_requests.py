@@ -31,7 +31,7 @@ async def run(s: Services, request: RunCampaign, asker: Asker) -> RunAccepted:
 
 @handles(ResumeSession)
 async def resume(s: Services, request: ResumeSession, asker: Asker) -> RunAccepted:
-    await s.fleets.refuse_resuming(request.session)
+    await s.fleets.refuse_measuring(request.session)
     return await s.queue.resume(request)
 
 
@@ -81,6 +81,7 @@ async def decide_sample(s: Services, request: DecideSample, asker: Asker) -> Don
 
 @handles(RequestPoint)
 async def request_point(s: Services, request: RequestPoint, asker: Asker) -> Done | RunAccepted:
+    await s.fleets.refuse_measuring(request.session)
     return await s.queue.request_point(request)
 
 

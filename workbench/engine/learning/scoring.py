@@ -95,7 +95,7 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
     What several hosts of a fleet measured is as the first of them would have it.
 
     Raises `SessionError`, `UsageError` for a name that is no KPI, or `DataError` where a host has
-    no factor over the first.
+    no factor over the first, or samples are of no host of its fleet.
     """
     view, samples = await to_the_end(_everything(library, session))
     return material_of(session, view, samples, kpi)
@@ -113,7 +113,7 @@ def material_of(
         name = kpi if kpi in of_site else kpi_name(kpi) if kpi else campaign.kpi
     except ValueError as error:
         raise UsageError(str(error), where="kpi") from None
-    if len({shard.host for shard in view.shards}) > 1:
+    if view.shards:
         from workbench.models.host_terms import on_one_host
 
         carried = on_one_host(samples, view.shards, view.hosts_compared, campaign.kpi)

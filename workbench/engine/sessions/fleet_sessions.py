@@ -119,15 +119,22 @@ class FleetSessions:
         """Written down: the process that measures follows the session."""
         await self._measured(session).channel.record(StopRequested(by, abort))
 
-    async def refuse_resuming(self, session: str) -> None:
-        """Raise `UsageError` where only a fleet can go on with it."""
+    async def refuse_measuring(self, session: str) -> None:
+        """Raise `UsageError` where it is hosts of a fleet that measure it, or have: samples of this
+        host would be taken for those of one of them."""
         async with self._library.borrow(session) as channel:
-            ours = is_of_a_fleet(channel.snapshot())
-        if ours:
+            view = channel.snapshot()
+        if is_of_a_fleet(view):
             raise UsageError(
                 "is measured by a fleet",
                 where=session,
                 remedy=f"Go on with `workbench run CAMPAIGN --fleet HOSTS --session {session}`",
+            )
+        if view.shards:
+            raise UsageError(
+                "holds what hosts of a fleet measured, and no factor says how this host compares",
+                where=session,
+                remedy="Measure it again with `workbench run CAMPAIGN`, or with --fleet HOSTS",
             )
 
     async def close(self) -> None:
