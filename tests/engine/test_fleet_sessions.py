@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,6 @@ async def test_it_is_gone_on_with_and_other_sessions_are_not(engine: Engine) -> 
     other = begin(engine.workspace).created
     file = await SessionFile.create(engine.library.file_of("g"), other, at=1.0)
     await file.close()
-    from dataclasses import replace
-
     with pytest.raises(SessionTaken, match="exists already"):
         await client.ask(replace(begin(engine.workspace), session="g"))
 
@@ -135,7 +134,7 @@ async def folded(engine: Engine, *facts: Fact) -> None:
 
 async def test_this_host_measures_nothing_into_what_a_fleet_measured(engine: Engine) -> None:
     client = LocalClient(engine, "tester")
-    await folded(engine, RunFinished("stopped", 3, 0, 1.0, 1.0, (), "not measured: b"))
+    await folded(engine, RunFinished("done", 3, 0, 1.0, 1.0, ()))
     campaign = begin(engine.workspace).created.campaign
     plan = campaign.targets[0]
     point = RequestPoint("f", plan.target.name, campaign.configurations(plan)[0], plan.primary.low)
@@ -143,7 +142,25 @@ async def test_this_host_measures_nothing_into_what_a_fleet_measured(engine: Eng
         with pytest.raises(UsageError, match="no factor says how this host compares"):
             await client.ask(request)
     view = (await client.ask(ViewSession("f"))).view
-    assert (view.state, view.requested) == ("stopped", [])
+    assert (view.state, view.requested) == ("finished", [])
+
+
+async def test_a_session_that_lacks_shards_is_completed_and_others_are_not(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    lacking = RunFinished("stopped", 3, 1, 5.0, 4.0, (), "not measured: b")
+    await folded(engine, lacking)
+    with pytest.raises(UsageError, match="--fleet HOSTS --session f"):
+        await client.ask(ResumeSession("f"))
+    await client.ask(begin(engine.workspace))
+    assert (await client.ask(ViewSession("f"))).view.state == "running"
+    await client.ask(EndFleetSession("f", RunFinished("failed", 0, 0, 0.0, 0.0, (), "no host")))
+    view = (await client.ask(ViewSession("f"))).view
+    # Not completed: what it holds is as it was.
+    assert view.finished == replace(lacking, outcome="failed", note="no host")
+    await client.ask(begin(engine.workspace))
+    await client.ask(EndFleetSession("f", RunFinished("done", 0, 0, 0.0, 0.0, ())))
+    with pytest.raises(SessionTaken, match="exists already"):
+        await client.ask(begin(engine.workspace))
 
 
 @pytest.mark.parametrize("fails", [0, 3])

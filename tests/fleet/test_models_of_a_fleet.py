@@ -11,7 +11,7 @@ import pytest
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.errors import DataError
-from workbench.domain.events import RunFinished
+from workbench.domain.events import Event, Noted, RunFinished
 from workbench.domain.fleets import (
     Fleet,
     FleetRun,
@@ -133,7 +133,7 @@ async def folded_by_the_hosts_file(
     assert outcome.compared is not None
     assert outcome.compared.reference == "other"
     assert {factor.host for factor in outcome.compared.factors} == {"one"}
-    assert outcome.note == ""
+    assert (outcome.note, outcome.is_whole) == ("", True)
 
     # Where anchor points failed the campaign is whole, and it is told what comes of that.
     order = own["one"]
@@ -149,6 +149,19 @@ async def folded_by_the_hosts_file(
     stored.shut()
     assert isinstance(finished, RunFinished)
     assert (finished.outcome, finished.note) == ("done", outcome.note)
+
+    # What a session that lacks a shard had told is told once when it is completed.
+    noted = [Noted("info", text) for text in ("one: from its shard", "from the fleet")]
+    told = tuple(Event(n, 2.0, "s", fact) for n, fact in enumerate(noted, 1))
+    piece = replace(
+        pieces[0],
+        events=(*pieces[0].events, Event(10**6, 3.0, "s", Noted("info", "from its shard"))),
+    )
+    await fold([piece], FoldedAs(loaded.campaign, (), "sim", 1, 1.0, told=told), None, between)
+    stored = open_session(between, read_only=True)
+    texts = [e.fact.text for e in stored.everything()[0] if isinstance(e.fact, Noted)]
+    stored.shut()
+    assert [texts.count(note.text) for note in noted] == [1, 1]
 
     # A host that measured nothing of the campaign has nothing that would have to be compared.
     alone = replace(work, shards=orders[:1])

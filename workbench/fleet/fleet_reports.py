@@ -25,7 +25,7 @@ LOOK_S = 0.5
 """Between looks at how the hosts stand."""
 MOST_NOTES = 200
 """Sentences that wait for an engine that does not answer."""
-TOLD = ("FleetSeen", "Noted")
+TOLD = ("FleetSeen", "Noted", "SampleDecided")
 """Events that the folded session takes over."""
 
 R = TypeVar("R")
@@ -102,7 +102,8 @@ class FleetReports:
             self._counts = (changed.shards, changed.measured, changed.set_aside)
 
     async def told(self) -> tuple[Event, ...]:
-        """All that was reported, of runs before as well; nothing where no engine answers."""
+        """All that was reported and decided, of runs before as well; nothing where no engine
+        answers."""
         found: list[Event] = []
         with suppress(WorkbenchError):
             await self._report(None)

@@ -98,6 +98,8 @@ class FleetOutcome:
     """In the session."""
     anchor_samples: int
     """Besides, at the points that every host measures."""
+    is_whole: bool
+    """Whether all of the campaign was measured; if not, the same command goes on with the rest."""
 
 
 @dataclass(frozen=True)
@@ -371,7 +373,10 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         await reports.end(folded=str(between))
     else:
         put_in_place(between, session_path(workspace, name))
-    folder.forget_run(name)
+    if outcome.is_whole:
+        folder.forget_run(name)
+    else:
+        tell(f"the same command with --session {name} goes on with what is missing")
     return outcome
 
 
@@ -446,6 +451,7 @@ async def folded_session(
         lab_s=lab_s,
         samples=sum(piece.finished.samples for piece in pieces),
         anchor_samples=sum(piece.finished.samples for piece in anchors),
+        is_whole=not missing,
     )
     return outcome, between
 

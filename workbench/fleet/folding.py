@@ -191,7 +191,11 @@ def _merged(
     """Facts of all shards, and of what was said of the hosts, in the order of their clocks; each
     one's own order kept."""
     blocks: dict[str, int] = {}
-    streams: list[Iterator[tuple[Event, Measurement | None]]] = [((event, None) for event in told)]
+    # A session of shards that is completed had told what its shards noted.
+    own = {_noted(p, e.fact) for p in pieces for e in p.events if isinstance(e.fact, Noted)}
+    streams: list[Iterator[tuple[Event, Measurement | None]]] = [
+        ((event, None) for event in told if event.fact not in own)
+    ]
     for piece in pieces:
         first = blocks.get(piece.target, 0)
         count = 1 + max((sample.block for sample in piece.samples), default=0)
@@ -234,9 +238,13 @@ def _shifted(
                 fact = SampleTaken(moved)
             case TargetDeployed():
                 fact = replace(fact, block=fact.block + first)
-            case Noted(level=level, text=text):
-                fact = Noted(level, f"{piece.host}: {text}")
+            case Noted():
+                fact = _noted(piece, fact)
         yield replace(event, at=at, fact=fact), measurement
+
+
+def _noted(piece: ShardSession, note: Noted) -> Noted:
+    return Noted(note.level, f"{piece.host}: {note.text}")
 
 
 def _plan(pieces: Sequence[ShardSession], campaign: Campaign) -> Plan:

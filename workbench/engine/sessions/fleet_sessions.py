@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.domain.errors import SessionError, SessionReplaced, SessionTaken, UsageError
@@ -14,6 +14,7 @@ from workbench.domain.events import (
     CampaignPlanned,
     Noted,
     Progress,
+    RunFinished,
     RunStarted,
     StopRequested,
 )
@@ -42,6 +43,8 @@ class FleetRunHere:
     pid: int
     began: float | None
     """When that process started: its number may be another's later."""
+    before: RunFinished | None = None
+    """How the session of shards that it completes had ended."""
 
     @property
     def is_there(self) -> bool:
@@ -73,7 +76,8 @@ class FleetSessions:
                 await self._let_go(name)
             resumed = self._library.file_of(name).exists()
             channel = await self._again(name) if resumed else await self._new(request)
-            self._open[name] = FleetRunHere(channel, request.pid, started(request.pid))
+            before = channel.view.finished if channel.view.shards else None
+            self._open[name] = FleetRunHere(channel, request.pid, started(request.pid), before)
             await channel.record(RunStarted(resumed, None))
             await channel.record(request.seen)
             if not resumed:
@@ -90,7 +94,7 @@ class FleetSessions:
     async def _again(self, name: str) -> Channel:
         async with self._library.borrow(name) as channel:
             view = channel.snapshot()
-        if not is_of_a_fleet(view):
+        if not (is_of_a_fleet(view) or lacks_shards(view)):
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
         return await self._library.revive(name)
 
@@ -110,7 +114,7 @@ class FleetSessions:
         async with self._one_at_a_time:
             here = self._measured(name)
             if request.finished is not None:
-                await here.channel.record(request.finished)
+                await here.channel.record(_finished(request.finished, here.before))
             await self._let_go(name)
             if request.folded:
                 await self._replace(name, Path(request.folded))
@@ -124,7 +128,7 @@ class FleetSessions:
         host would be taken for those of one of them."""
         async with self._library.borrow(session) as channel:
             view = channel.snapshot()
-        if is_of_a_fleet(view):
+        if is_of_a_fleet(view) or lacks_shards(view):
             raise UsageError(
                 "is measured by a fleet",
                 where=session,
@@ -191,6 +195,18 @@ class FleetSessions:
 def is_of_a_fleet(view: SessionView) -> bool:
     """Whether it holds what hosts report and not yet what they measured."""
     return view.fleet is not None and not view.samples_taken and not view.shards
+
+
+def lacks_shards(view: SessionView) -> bool:
+    """Whether it holds what hosts measured of a campaign, and not all of that: a fleet may complete
+    it. Trials of this host stand in its way: those of no host are in what takes its place."""
+    whole = view.finished is not None and view.finished.outcome == "done"
+    return bool(view.shards) and not whole and not view.trials
+
+
+def _finished(now: RunFinished, before: RunFinished | None) -> RunFinished:
+    """What a session that was not completed says in the end: what it holds is as it was."""
+    return now if before is None else replace(before, outcome=now.outcome, note=now.note)
 
 
 def started(pid: int) -> float | None:
