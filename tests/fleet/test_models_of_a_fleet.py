@@ -163,6 +163,16 @@ async def folded_by_the_hosts_file(
     stored.shut()
     assert [texts.count(note.text) for note in noted] == [1, 1]
 
+    # By the commanding host's clock, where a host's is an hour ahead.
+    piece = replace(pieces[0], gathered=replace(pieces[0].gathered, ahead_s=3600.0))
+    await fold([piece], FoldedAs(loaded.campaign, (), "sim", 1, 1.0), None, between)
+    stored = open_session(between, read_only=True)
+    samples = [measurement.sample for measurement in stored.everything()[1]]
+    stored.shut()
+    assert [sample.started_at for sample in samples] == pytest.approx(
+        [sample.started_at - 3600.0 for sample in piece.samples], abs=0.01
+    )
+
     # A host that measured nothing of the campaign has nothing that would have to be compared.
     alone = replace(work, shards=orders[:1])
     del dispatch.set_aside[order.shard.key]

@@ -515,7 +515,7 @@ class Dispatch:
         after = now()
         ahead_s = there - after if there > after else min(0.0, there - before)
         if abs(ahead_s) > CLOCK_OFF_S:
-            hand.ahead_s = self._ledger.ahead_s[hand.name] = ahead_s
+            hand.ahead_s = ahead_s
             word = "ahead" if ahead_s > 0 else "behind"
             self._tell(
                 f"{hand.name}: its clock is {duration(abs(ahead_s))} {word}; the times of its "
@@ -614,8 +614,9 @@ class Dispatch:
             elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
                 raise FleetError(f"{bundle} is not what {hand.name} measured")
             took_s = wall_s if result.taken == result.samples else 0.0
-            self._ledger.write(LedgerLine(result.key, hand.name, result, hand.ahead_s))
-            self._count(waiting, Gathered(waiting.order, result, bundle, took_s, hand.ahead_s))
+            ahead_s = self._ledger.clock_of(result, hand.ahead_s)
+            self._ledger.write(LedgerLine(result.key, hand.name, result, ahead_s))
+            self._count(waiting, Gathered(waiting.order, result, bundle, took_s, ahead_s))
 
     def _count(self, waiting: OpenShard, found: Gathered) -> None:
         """A shard is measured, and its bundle here."""

@@ -207,7 +207,8 @@ def _merged(
 def _shifted(
     piece: ShardSession, first: int, last: int
 ) -> Iterator[tuple[Event, Measurement | None]]:
-    """A shard's facts with blocks that no other shard has; clocks that go back stand still."""
+    """A shard's facts with blocks that no other shard has, by the clock of the commanding host;
+    clocks that go back stand still."""
     result, shard = piece.gathered.result, piece.gathered.order.shard
     folded = ShardFolded(
         piece.host,
@@ -233,7 +234,9 @@ def _shifted(
         measurement = None
         match fact:
             case SampleTaken(sample=sample):
-                moved = replace(sample, block=sample.block + first)
+                moved = replace(
+                    sample, block=sample.block + first, started_at=sample.started_at - ahead_s
+                )
                 measurement = replace(measured[sample.id], sample=moved)
                 fact = SampleTaken(moved)
             case TargetDeployed():

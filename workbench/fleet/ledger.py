@@ -26,7 +26,7 @@ class LedgerLine:
     host: str
     result: ShardResult | None = None
     ahead_s: float = 0.0
-    """Of the host's clock."""
+    """Of the host's clock then."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Ledger:
     local : exports folders of the hosts whose files are read where they lie, by name.
     begun : by key, the host that a shard was given to last.
     finished : by key.
-    ahead_s : of clocks, by host.
+    ahead_s : by key, of the clock of the host that was given it last, when it was.
     """
 
     kept: Path
@@ -59,7 +59,7 @@ class Ledger:
             except WorkbenchError:  # who wrote it was killed
                 continue
             self.begun[line.key] = line.host
-            self.ahead_s[line.host] = line.ahead_s
+            self.ahead_s[line.key] = line.ahead_s
             if line.result is not None:
                 self.finished[line.key] = line.result
 
@@ -83,8 +83,15 @@ class Ledger:
             whole = is_bundle(bundle) and digest_of(bundle) == result.digest
         except OSError:
             whole = False
-        ahead_s = self.ahead_s.get(result.host, 0.0)
+        ahead_s = self.ahead_s.get(result.key, 0.0)
         return Gathered(order, result, bundle, ahead_s=ahead_s) if whole else None
+
+    def clock_of(self, result: ShardResult, now_s: float) -> float:
+        """By how much a shard's host was ahead when it measured it, seconds; `now_s`: it is now,
+        which is all that is known of what was measured just now, or begun by another."""
+        if result.taken or self.begun.get(result.key) != result.host:
+            return now_s
+        return self.ahead_s[result.key]
 
     @property
     def _path(self) -> Path:
