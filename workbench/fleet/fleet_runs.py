@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench import __version__, files
+from workbench import __version__, files, locks
 from workbench.descriptors.loading import LoadedCampaign, load_campaign
 from workbench.domain import codec
 from workbench.domain.counts import counted
@@ -130,24 +130,14 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 
     Raises `FleetError` where none of the hosts is there.
     """
     folder = FleetFolder.of(workspace, fleet.name)
-    standing = folder.read()
-    if standing is not None and fleet.scheduler is None:
-        fleet = replace(fleet, scheduler=standing.fleet.scheduler)
-    if standing is not None and standing.fleet != fleet:
-        raise UsageError(
-            f"the fleet {fleet.name} is up with another hosts file",
-            remedy="End it first with `workbench fleet down`",
-        )
-    if standing is not None and (since := expired(standing.secrets)):
-        raise FleetError(
-            f"its certificate expired on {since}",
-            where=fleet.name,
-            remedy="End the fleet with `workbench fleet down`, and start it again",
-        )
-    if standing is None:
-        folder.clear()
-        await _start_keeper(fleet, workspace, folder, run_by)
-        tell(f"starting {counted(len(fleet.hosts), 'host')}")
+    async with _alone(folder):
+        if (standing := folder.read()) is None:
+            folder.clear()
+            await _start_keeper(fleet, workspace, folder, run_by)
+            tell(f"starting {counted(len(fleet.hosts), 'host')}")
+            standing = folder.read()
+        if standing is not None:  # not what was just asked for where another one was starting
+            _must_suit(standing, fleet)
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
         standing = folder.read()
@@ -162,6 +152,43 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 
             remedy=f"See {folder.log}",
         )
     return standing
+
+
+@asynccontextmanager
+async def _alone(folder: FleetFolder) -> AsyncIterator[None]:
+    """Nobody else starts or ends that fleet meanwhile. Raises `FleetError` after a while."""
+    lock = folder.starting
+    deadline = time.monotonic() + STARTING_S + GRACE_S
+    while not lock.take(locks.own(folder.root)):
+        if time.monotonic() > deadline:
+            who = f" ({holder.pid})" if (holder := lock.holder()) else ""
+            raise FleetError(
+                f"is being started or ended by another process{who}, which does not get there",
+                where=folder.root.name,
+                remedy=f"See {folder.log}",
+            )
+        await asyncio.sleep(POLL_S)
+    try:
+        yield
+    finally:
+        lock.free()
+
+
+def _must_suit(standing: FleetStanding, fleet: Fleet) -> None:
+    """Raises `UsageError`, `FleetError` where the fleet that is up cannot be used."""
+    if fleet.scheduler is None:
+        fleet = replace(fleet, scheduler=standing.fleet.scheduler)
+    if standing.fleet != fleet:
+        raise UsageError(
+            f"the fleet {fleet.name} is up with another hosts file",
+            remedy="End it first with `workbench fleet down`",
+        )
+    if since := expired(standing.secrets):
+        raise FleetError(
+            f"its certificate expired on {since}",
+            where=fleet.name,
+            remedy="End the fleet with `workbench fleet down`, and start it again",
+        )
 
 
 async def _start_keeper(
@@ -216,23 +243,30 @@ async def _secrets(fleet: Fleet) -> Secrets:
 async def go_down(workspace: Workspace, name: str) -> bool:
     """End a fleet and wait until its processes are gone; False where none was up."""
     folder = FleetFolder.of(workspace, name)
-    standing = folder.read()
-    if standing is None:
+    if not folder.root.exists():
+        return False
+    async with _alone(folder):
+        standing, holder = folder.read(), folder.keeping.holder()
+        keepers = {standing.pid} if standing is not None else set()
+        if holder is not None and is_keeper(holder.pid):  # also one that has not said so yet
+            keepers.add(holder.pid)
+        for pid in keepers:
+            await _end_keeper(pid)
         folder.clear()
         await _end_strays(folder)
-        return False
+    return bool(keepers)
+
+
+async def _end_keeper(pid: int) -> None:
     with suppress(ProcessLookupError):  # it may have ended since
-        os.kill(standing.pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + 2 * GRACE_S
-    while is_keeper(standing.pid):
+    while is_keeper(pid):
         if time.monotonic() > deadline:
             with suppress(ProcessLookupError):
-                os.kill(standing.pid, signal.SIGKILL)  # its workers end with it
-            folder.clear()
+                os.kill(pid, signal.SIGKILL)  # its workers end with it
             break
         await asyncio.sleep(POLL_S)
-    await _end_strays(folder)
-    return True
 
 
 async def _end_strays(folder: FleetFolder) -> None:

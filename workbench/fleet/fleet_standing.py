@@ -102,6 +102,16 @@ class FleetFolder:
         return self.root / "keeper.log"
 
     @property
+    def starting(self) -> FileLock:
+        """Held by whoever looks whether the fleet is up, and starts or ends it by that."""
+        return FileLock(self.root / "starting.lock")
+
+    @property
+    def keeping(self) -> FileLock:
+        """Held by the fleet's keeper for as long as it is there: there is one."""
+        return FileLock(self.root / "keeper.lock")
+
+    @property
     def _file(self) -> Path:
         return self.root / "standing.json"
 

@@ -23,6 +23,7 @@ from workbench.domain.attaching import SshAddress
 from workbench.domain.errors import LabGone, WorkbenchError
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import (
+    FleetError,
     FleetFolder,
     FleetStanding,
     HostStanding,
@@ -39,6 +40,7 @@ from workbench.fleet.slurm_jobs import (
     submitted,
 )
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, PRELOAD, UP, Posting
+from workbench.locks import own
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_start_s
@@ -59,6 +61,8 @@ GRACE_S = 10.0
 AWAY_S = 3.0
 """A worker that the scheduler does not know any more for that long, though its process is there,
 is ended and started again."""
+LEAVING_S = 2 * GRACE_S
+"""How long a keeper waits for the one before it to be gone."""
 MOST_STDERR = 4096
 """Bytes at the end of a worker's standard error that are looked at."""
 LONGEST_LINE = 200
@@ -350,7 +354,7 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    async with _scheduling(fleet, secrets) as (address, present):
+    async with _alone(folder), _scheduling(fleet, secrets) as (address, present):
         keeper = Keeper(fleet, folder, secrets, address, present)
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
         began = _started(run_by)
@@ -364,6 +368,26 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
             await asyncio.gather(*hosts, return_exceptions=True)
             remove_certificates(folder)
             folder.clear()
+
+
+@asynccontextmanager
+async def _alone(folder: FleetFolder) -> AsyncIterator[None]:
+    """Be the only keeper of a fleet. Raises `FleetError` where another one stays."""
+    lock = folder.keeping
+    until = asyncio.get_running_loop().time() + LEAVING_S
+    while not lock.take(own(folder.root)):
+        if asyncio.get_running_loop().time() > until:
+            who = f" ({holder.pid})" if (holder := lock.holder()) else ""
+            raise FleetError(
+                f"is kept up by another process{who} already",
+                where=str(folder.root),
+                remedy="End it with `workbench fleet down`",
+            )
+        await asyncio.sleep(LOOKING_S / 10)
+    try:
+        yield
+    finally:
+        lock.free()
 
 
 @asynccontextmanager
