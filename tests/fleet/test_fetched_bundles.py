@@ -72,11 +72,13 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     hosts: tuple[str, ...] = HOSTS[:1],
     tell: Callable[[str], None] = lambda _: None,
+    bound: str = "",
 ) -> Dispatch:
     """Two shards, to the end."""
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
     dispatch = Dispatch(client, orders(tmp_path), {}, Ledger(tmp_path / "kept", {}), tell)  # type: ignore[arg-type]
     dispatch.hosts = {name: LabHost(name, "simulated") for name in hosts}
+    dispatch.bind({order.shard.key: bound for order in orders(tmp_path)})
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
     assert len(dispatch.gathered) + len(dispatch.set_aside) == 2
     return dispatch
@@ -188,6 +190,17 @@ def test_what_a_host_does_not_hand_over_is_set_aside_and_measured_by_no_other(
     assert client.asked.count("measure_shard") == len(dispatch.set_aside) == 2
     assert why(dispatch).count("it is larger than 512 MiB") == 2
     assert why(dispatch).count("and not here") == 2
+
+
+@pytest.mark.usefixtures("soon")
+def test_planned_points_that_a_host_does_not_hand_over_are_not_measured_again(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set aside, they would be, with all that they go on with."""
+    client = Sends(OSError("no space left"), digest)
+    with pytest.raises(FleetError, match="2 shards measured and not here: OSError: no space left"):
+        run(tmp_path, client, monkeypatch, HOSTS, bound="alpha")
+    assert client.asked.count("measure_shard") == 2
 
 
 @pytest.mark.parametrize("finds", [b"{", b"7", b"[7]"])

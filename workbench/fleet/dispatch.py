@@ -231,7 +231,7 @@ class Dispatch:
         """Until nothing is left.
 
         Raises `FleetError` where no host is there any more, or nothing is left but what hosts have
-        measured and this host cannot store.
+        measured and this host cannot store, or has to have before more is planned.
         """
         loop = asyncio.get_running_loop()
         await self._recall()
@@ -367,7 +367,9 @@ class Dispatch:
         if now - self._kept_at < KEPT_S or busy:
             return
         for waiting in left:
-            if isinstance(error := waiting.kept, NotStoredHere):
+            error = waiting.kept
+            # Planned points that are set aside are measured again, with all that they go on with.
+            if error is not None and (isinstance(error, NotStoredHere) or waiting.bound):
                 raise FleetError(
                     f"{counted(len(left), 'shard')} measured and not here: {error.what}",
                     where=error.where,
