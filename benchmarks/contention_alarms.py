@@ -73,7 +73,7 @@ AFTER_S = 5.0
 """After a competitor has gone, in which an alarm is still of it: looks span up to four seconds."""
 SESSION = "learned"
 PAGE = HERE.parent / "docs" / "counters.md"
-PUBLISHED = ("alarms", "live_intervals", "quiet_hours")
+PUBLISHED = ("alarms", "quiet_hours")
 """Files of `results/` that the page has, each by its own quotation."""
 KINDS = {"alarm": "the SLA", "contention": "others' load"}
 """The alarms of a look, and what they are of."""
