@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -44,6 +45,7 @@ from kept_counters import (
 from workbench.cli.counter_explaining import components, explained
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Measurement
+from workbench.models.counter_looks import judged_looks
 from workbench.models.counter_models import OwnCounterModel
 from workbench.models.counter_rows import without_idle_features
 from workbench.models.counter_scores import (
@@ -53,7 +55,7 @@ from workbench.models.counter_scores import (
     predicted_by,
 )
 from workbench.models.counter_transfer import of_own_experiments, transferred
-from workbench.models.counter_watch import OUTSIDE, CounterWatch
+from workbench.models.counter_watch import CounterWatch
 from workbench.store.session_file import SessionFile
 
 __all__ = ["CEILING_MS", "measurements"]
@@ -110,15 +112,11 @@ def held_out(windows: Sequence[KeptWindow], kpi: str) -> list[HeldOut]:
             rows_of_kept([one for one in windows if one.beside != competitor], kpi).rows
         )
         unseen = [one.of(kpi) for one in windows if one.beside == competitor]
-        looks = [watch.look(one.counted, {}) for one in unseen]
-        within = [
-            look.low <= (min(one.kpi, CEILING_MS) if kpi.endswith("_ms") else one.kpi) <= look.high
-            for look, one in zip(looks, unseen, strict=True)
-            if look.low is not None and look.high is not None
-        ]
-        outside = sum(look.why.startswith(OUTSIDE) for look in looks)
-        missing = len(looks) - outside - len(within)
-        found.append(HeldOut(competitor, len(looks), missing, outside, sum(within)))
+        most = CEILING_MS if kpi.endswith("_ms") else math.inf
+        judged = judged_looks(
+            watch, [one.counted for one in unseen], [min(one.kpi, most) for one in unseen]
+        )
+        found.append(HeldOut(competitor, judged.rows, judged.missing, judged.outside, judged.held))
     return found
 
 

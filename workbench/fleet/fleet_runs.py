@@ -163,9 +163,9 @@ async def _alone(folder: FleetFolder) -> AsyncIterator[None]:
         if time.monotonic() > deadline:
             who = f" ({holder.pid})" if (holder := lock.holder()) else ""
             raise FleetError(
-                f"is being started or ended by another process{who}, which does not get there",
+                f"is still being started or ended by another process{who}",
                 where=folder.root.name,
-                remedy=f"See {folder.log}",
+                remedy=f"Try again later; {folder.log} says how far it is",
             )
         await asyncio.sleep(POLL_S)
     try:
