@@ -21,7 +21,9 @@ def test_the_host_is_measured_and_sessions_are_compared_by_that(
 ) -> None:
     measured = workbench.run("doctor", "--measure", "--lab", "sim", "--pairs", "4")
     assert "smallest visible difference" in measured.stdout
-    assert "A/A run, deployment" in measured.stderr
+    # Twice a second: a fast host may be through with some of them in between.
+    phases = ("Generator against the bare sink", "Capacity of the function", "A/A run, deployment")
+    assert any(phase in measured.stderr for phase in phases)
     short = small_campaign.read_text().replace("max_samples: 6", "max_samples: 4")
     small_campaign.write_text(short)
     run(workbench, small_campaign, "one", "sim", 1)

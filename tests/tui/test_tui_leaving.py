@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from workbench.cli import context, screen
 from workbench.domain.sessions import SessionSummary
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.leaving import farewell, under_way
+from workbench.tui.workers import begin
 
 
 def summary(name: str, state: str) -> SessionSummary:
@@ -82,3 +84,20 @@ async def test_a_key_that_comes_after_the_screens_have_gone_is_dropped() -> None
         if forwarded:
             late._set_forwarded()
         await app.on_event(late)
+
+
+async def test_work_ends_before_what_it_draws_on() -> None:
+    """An answer that comes while widgets are being removed found no widget, and was an error."""
+    drawn_on: list[bool] = []
+    async with opened(FakeClient()) as pilot:
+        screen = pilot.app.screen
+
+        async def work() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                drawn_on.append(bool(screen.query("*")))
+
+        begin(screen, work)
+        await pilot.pause()
+    assert drawn_on == [True]

@@ -7,6 +7,7 @@ Here the trace goes to the log, and a screen that opens the one that failed anew
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -132,6 +133,12 @@ class BoundedApp(Application):
         except Exception as error:
             if not self.boundary.caught(error):
                 raise
+
+    async def _shutdown(self) -> None:
+        """Work ends before what it draws on: an answer may come while widgets are being removed."""
+        self.workers.cancel_all()
+        await asyncio.sleep(0)  # each hears it, and draws for the last time
+        await super()._shutdown()
 
     def _handle_exception(self, error: Exception) -> None:
         """Here ends in Textual what was raised in a screen, a widget, a worker or a timer."""

@@ -125,7 +125,7 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
     def _draw_note(self) -> None:
         """What is known, and for how long the rest is waited for."""
-        if not self.is_attached:
+        if not self.is_attached or self._pruning:
             return  # it was closed meanwhile
         lines = self._noted.splitlines()
         if self.asking.busy is not None:
