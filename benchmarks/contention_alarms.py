@@ -6,10 +6,10 @@ and has `workbench watch` look at it as a process of its own. Competitors come o
 core in turn, at times that the watch does not know; `cache` is none that the campaign has. Told are
 alarms that were missed or late, their delays, alarms while nobody competed, looks without an
 answer, how many of the intervals held the p95 that the load's own records have of the same seconds,
-and what the watch costs. What is played is added to what `--results` has of the same session, each
-alarm with its time and sign; without it nothing is kept; `--show` prints them, and `--publish`
-writes what the files of `results/` say into docs/counters.md. Needs root, an engine, stress-ng and
-taskset on this host; and a quiet one.
+and what the watch costs. What is played is added to what `--results` has, by session, each alarm
+with its time and sign (`alarm_results`); without it nothing is kept; `--show` prints them all
+together, and `--publish` writes what the files of `results/` say into docs/counters.md. Needs root,
+an engine, stress-ng and taskset on this host; and a quiet one.
 """
 
 from __future__ import annotations
@@ -26,16 +26,30 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
+from alarm_results import (
+    HERE,
+    KINDS,
+    PAGE,
+    Asked,
+    Cost,
+    Injection,
+    Live,
+    Played,
+    Quiet,
+    Raised,
+    keep,
+    play_of,
+    published,
+    read_plays,
+    report,
+    told,
+)
 from counted_sessions import CEILING_MS, measurements
-from doc_blocks import with_blocks
-from scipy import stats
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import kpis
@@ -47,15 +61,11 @@ from workbench.engine.answers.counter_learning import counted_rows
 from workbench.labs.base import LabSettings
 from workbench.labs.components.competing import argv
 from workbench.labs.docker import DockerLab
-from workbench.labs.netns.groups import version
 from workbench.measuring.records import Drive
 from workbench.models.base import Floats
 from workbench.paths import Workspace
 from workbench.probes.process import parse_stat_cpu_s
 
-HERE = Path(__file__).parent
-WITHIN_S = 5.0
-"""In which contention is to be alarmed (issue 23)."""
 LASTS_S = 6.0
 """For which a competitor stays."""
 QUIET_S = (3.0, 8.0)
@@ -72,113 +82,6 @@ ENDING_S = 10.0
 AFTER_S = 5.0
 """After a competitor has gone, in which an alarm is still of it: looks span up to four seconds."""
 SESSION = "learned"
-PAGE = HERE.parent / "docs" / "counters.md"
-PUBLISHED = ("alarms", "quiet_hours")
-"""Files of `results/` that the page has, each by its own quotation."""
-KINDS = {"alarm": "the SLA", "contention": "others' load"}
-"""The alarms of a look, and what they are of."""
-
-
-@dataclass(frozen=True)
-class Injection:
-    """One competitor that came, in seconds since the epoch.
-
-    Attributes
-    ----------
-    delay_s : until the alarm; None where there was none as long as it stayed.
-    false : the alarm was there already, though nobody competed.
-    silent : of the looks while it stayed, those without an answer.
-    clearing_s : until the alarm before it was over, after its competitor had gone.
-    sla_s, contention_s : until the alarm of the SLA and that of others' load; None: none.
-    before : which of the two (`KINDS`) was there already.
-    """
-
-    began_at: float
-    delay_s: float | None
-    false: bool
-    looks: int
-    silent: int
-    clearing_s: float = 0.0
-    competitor: str = ""
-    sla_s: float | None = None
-    contention_s: float | None = None
-    before: tuple[str, ...] = ()
-
-    def by(self, kind: str) -> bool:
-        """Whether it was alarmed in time by this one, which was not there already."""
-        delay_s = self.sla_s if kind == "alarm" else self.contention_s
-        return kind not in self.before and delay_s is not None and delay_s <= WITHIN_S
-
-    @property
-    def in_time(self) -> bool:
-        return not self.false and self.delay_s is not None and self.delay_s <= WITHIN_S
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """A stretch in which nobody competed, and no alarm was left from before.
-
-    Attributes
-    ----------
-    alarms : that were raised in it, all of them false.
-    looks, silent : in it, and those without an answer.
-    """
-
-    seconds: float
-    alarms: int
-    looks: int
-    silent: int
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Of the watch from its first look on: its process's CPU time, in ticks of 10 ms."""
-
-    seconds: float
-    cpu_s: float
-    looks: int
-
-
-@dataclass(frozen=True)
-class Live:
-    """Looks with a figure beside what the load's own records have of the same seconds.
-
-    Attributes
-    ----------
-    windows : looks, each of seconds that no other of them has.
-    held : of them, intervals that have the measured figure within.
-    median_error, median_width : of the figure, as a share of the measured one; of the interval, its
-        upper end over its lower.
-    compared : of each look its time (seconds since the epoch), the seconds it spans, p95 in ms as
-        measured, the figure and both ends of its interval. Of results of before it is empty, and
-        their looks were taken two seconds apart while they spanned more.
-    """
-
-    windows: int
-    held: int
-    median_error: float
-    median_width: float
-    compared: tuple[tuple[float, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Raised:
-    """One alarm, from the look that raised it to the one that had it no more.
-
-    Attributes
-    ----------
-    kind : of `KINDS`.
-    at_s : since the first look.
-    seconds : that it lasted, or until the last look.
-    competitor : who was there, or had just gone; empty where nobody was.
-    sign : what it was raised by.
-    """
-
-    kind: str
-    at_s: float
-    seconds: float
-    competitor: str
-    sign: str
 
 
 class Watched:
@@ -397,31 +300,6 @@ def core_of(campaign: Campaign, function: str) -> int:
     return int(cpuset.replace("-", ",").split(",")[0]) if cpuset else 0
 
 
-@dataclass
-class Played:
-    """What was seen of one session, in one or more goes."""
-
-    injections: list[Injection] = field(default_factory=list)
-    quiet: list[Quiet] = field(default_factory=list)
-    costs: list[Cost] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
-    """Of looks without an answer: how many there were of each."""
-    live: list[Live] = field(default_factory=list)
-    raised: list[Raised] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is played: `times` injections, and `quiet_s` seconds without any before them."""
-
-    function: str
-    rates: tuple[float, ...]
-    times: int
-    quiet_s: float
-    competitors: tuple[Competitor, ...]
-    limit: float
-
-
 async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) -> None:
     """Add to what was played; what was seen is kept where it does not come to its end."""
     function, core = asked.function, core_of(campaign, asked.function)
@@ -467,27 +345,19 @@ def live_of(looks: Sequence[dict[str, object]], driven: Sequence[Drive]) -> list
     in one stretch of load, a second after its begin at the earliest.
     """
     to_epoch = time.time() - time.monotonic()
-    found: list[tuple[float, ...]] = []
-    last_at = 0.0
+    found: list[Live] = []
     for look in looks:
         at, over_s = float(str(look["at"])), look["window_s"]
         if look["value"] is None or over_s is None:
             continue
         begin = at - float(str(over_s))
         waited_s = waits(driven, begin - to_epoch, at - to_epoch)
-        if begin < last_at or not waited_s.size:
+        if (found and begin < found[-1].at) or not waited_s.size:
             continue
-        was = float(np.quantile(waited_s, 0.95, method="inverted_cdf")) * 1e3
+        was_ms = float(np.quantile(waited_s, 0.95, method="inverted_cdf")) * 1e3
         said = (float(str(look[name])) for name in ("value", "low", "high"))
-        found.append((at, at - begin, was, *said))
-        last_at = at
-    if not found:
-        return []
-    _, _, was_ms, value, low, high = np.array(found).T
-    held = int(((low <= was_ms) & (was_ms <= high)).sum())
-    errors, widths = np.abs(value / was_ms - 1.0), high / low
-    middle = float(np.median(errors)), float(np.median(widths))
-    return [Live(len(found), held, *middle, tuple(found))]
+        found.append(Live(at, at - begin, was_ms, *said))
+    return found
 
 
 def waits(driven: Sequence[Drive], begin_s: float, end_s: float) -> Floats:
@@ -524,133 +394,6 @@ def raised_of(looks: Sequence[dict[str, object]], found: Sequence[Injection]) ->
     return sorted(raised, key=lambda one: one.at_s)
 
 
-def told(one: Injection) -> str:
-    said = "no alarm" if one.delay_s is None else f"alarm after {one.delay_s:.1f} s"
-    said = "false alarm before it" if one.false else said
-    return f"{one.competitor}: {said}; {one.silent} of {one.looks} looks without an answer"
-
-
-def summary(found: Sequence[Injection]) -> str:
-    delays = [one.delay_s for one in found if one.delay_s is not None]
-    return (
-        f"{sum(one.in_time for one in found)} of {len(found)} alarmed within {WITHIN_S:g} s; "
-        f"{sum(one.delay_s is None and not one.false for one in found)} without an alarm, "
-        f"{sum(one.false for one in found)} alarmed before; delays "
-        + (f"{min(delays):.1f} to {max(delays):.1f} s, median {median(delays):.1f} s"
-           if delays else "none")
-    )  # fmt: skip
-
-
-def by_kind(found: Sequence[Injection]) -> str:
-    """Alarms in time by competitor, which alarm it was, and how much was answered meanwhile."""
-    asked = dict.fromkeys(one.competitor for one in found)
-    told = [
-        f"{sum(one.in_time for one in those)} of {len(those)} beside {competitor}"
-        for competitor in asked
-        if (those := [one for one in found if one.competitor == competitor])
-    ]
-    sla, others = (sum(one.by(kind) for one in found) for kind in KINDS)
-    looks, silent = sum(one.looks for one in found), sum(one.silent for one in found)
-    return (
-        f"in time: {', '.join(told) or 'none'}; of all, {others} by others' load, {sla} by the "
-        f"SLA; {silent} of {looks} looks beside them without a figure"
-    )
-
-
-def most_an_hour(alarms: int, hours: float) -> float:
-    """The rate that 95 % of such times would have shown more alarms at (Garwood, 1936)."""
-    return float(stats.chi2.ppf(0.95, 2 * alarms + 2)) / 2.0 / hours
-
-
-def report(played: Played) -> str:
-    """What docs/counters.md says."""
-    lines = [summary(played.injections)] if played.injections else []
-    if any(one.competitor for one in played.injections):
-        lines.append(by_kind(played.injections))
-    if seconds := sum(one.seconds for one in played.quiet):
-        alarms = sum(one.alarms for one in played.quiet)
-        looks, silent = (
-            sum(getattr(q, name) for q in played.quiet) for name in ("looks", "silent")
-        )
-        lines.append(
-            f"{alarms or 'no'} false alarm{'' if alarms == 1 else 's'} in {seconds / 60:.1f} "
-            f"quiet minutes (at most {most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); "
-            f"{silent} of {looks} looks in them without an answer"
-        )
-    lines += [
-        f"alarm of {KINDS[one.kind]} with nobody there in minute {int(one.at_s // 60) + 1}, for "
-        f"{one.seconds:.0f} s: {one.sign}"
-        for one in played.raised
-        if not one.competitor
-    ]
-    lines += [
-        f"of {one.windows} {_whose(one)} {one.held} had their measured p95 within the interval "
-        f"({one.held / one.windows:.0%}), whose ends were {one.median_width:.1f} times apart; the "
-        f"figure was {one.median_error:.1%} off (medians)"
-        for one in played.live
-    ]
-    if seconds := sum(one.seconds for one in played.costs):
-        share = sum(one.cpu_s for one in played.costs) / seconds
-        looks = sum(one.looks for one in played.costs)
-        lines.append(f"the watch took {share:.2%} of a core over {looks} looks")
-    return "\n".join(lines)
-
-
-def _whose(live: Live) -> str:
-    return "looks, each of seconds of its own," if live.compared else "looks that overlap"
-
-
-def earlier(results: Path | None, limit: float, rates: Sequence[float]) -> Played:
-    """What these results have of the same session; those of another are left as they are."""
-    if results is None or not results.is_file():
-        return Played()
-    kept = json.loads(results.read_text())
-    if (kept["limit_p95_ms"], kept.get("rates")) != (limit, list(rates)):
-        sys.exit(f"{results} is of another session: name another file, or remove it")
-    return played_of(kept)
-
-
-def played_of(kept: dict[str, Any]) -> Played:
-    return Played(
-        [
-            Injection(**{**one, "before": tuple(one.get("before", ()))})
-            for one in kept["injections"]
-        ],
-        [Quiet(**one) for one in kept["quiet"]],
-        [Cost(**one) for one in kept["costs"]],
-        dict(kept["reasons"]),
-        [
-            Live(**{**one, "compared": tuple(tuple(row) for row in one.get("compared", ()))})
-            for one in kept.get("live", ())
-        ],
-        [Raised(**one) for one in kept.get("raised", ())],
-    )
-
-
-def quoted(name: str) -> str:
-    """What a file of results says, as the page quotes it."""
-    kept = json.loads((HERE / "results" / f"{name}.json").read_text())
-    return "\n>\n".join(f"> {line}" for line in report(played_of(kept)).splitlines())
-
-
-def published(page: str) -> str:
-    """The page with what the results say."""
-    return with_blocks(page, {f"alarms: {name}": quoted(name) for name in PUBLISHED})
-
-
-def keep(results: Path, asked: Asked, played: Played) -> None:
-    kept = {
-        "function": asked.function,
-        "competitors": [one.text for one in asked.competitors],
-        "limit_p95_ms": asked.limit,
-        "rates": list(asked.rates),
-        "cgroup": version(),
-        "report": report(played).splitlines(),
-        **asdict(played),
-    }
-    results.write_text(json.dumps(kept, indent=1) + "\n")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--campaign", type=Path, default=HERE / "contention_alarms.yaml")
@@ -666,7 +409,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.show:
         kept = given.results or HERE / "results" / "alarms.json"
-        print(report(played_of(json.loads(kept.read_text()))))
+        print(report([played for _, played in read_plays(kept)]))
         return
     if given.publish:
         PAGE.write_text(published(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
@@ -682,13 +425,13 @@ def main() -> None:
         asked_for = [Competitor.parse(one) for one in given.competitors.split(",")]
         competitors = tuple(one for one in asked_for if one is not None)
         asked = Asked(given.function, rates, given.times, given.quiet, competitors, limit)
-        played = earlier(given.results, limit, rates)
+        played = play_of(given.results, asked)
         try:
             asyncio.run(play(campaign, session, asked, played))
         finally:
             if given.results is not None:
                 keep(given.results, asked, played)
-    print(report(played))
+    print(report([played]))
 
 
 if __name__ == "__main__":
