@@ -1,4 +1,4 @@
-"""What `contention_alarms.py` saw, kept by session, and what docs/counters.md says of it."""
+"""What `contention_alarms.py` saw, kept by session, and what counters-science.md says of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.labs.netns.groups import version
 HERE = Path(__file__).parent
 WITHIN_S = 5.0
 """In which contention is to be alarmed (issue 23)."""
-PAGE = HERE.parent / "docs" / "counters.md"
+PAGE = HERE.parent / "docs" / "counters-science.md"
 PUBLISHED = ("alarms", "quiet_hours")
 """Files of `results/` that the page has, each by its own quotation."""
 KINDS = {"alarm": "the SLA", "contention": "others' load"}
@@ -176,7 +176,7 @@ def most_an_hour(alarms: int, hours: float) -> float:
 
 
 def report(plays: Sequence[Played]) -> str:
-    """What docs/counters.md says of these together."""
+    """What counters-science.md says of these together."""
     injections = [one for played in plays for one in played.injections]
     lines = [summary(injections), by_kind(injections)] if injections else []
     lines += quiet_lines(plays)

@@ -8,8 +8,8 @@ alarms that were missed or late, their delays, alarms while nobody competed, loo
 answer, how many of the intervals held the p95 that the load's own records have of the same seconds,
 and what the watch costs. What is played is added to what `--results` has, by session, each alarm
 with its time and sign (`alarm_results`); without it nothing is kept; `--show` prints them all
-together, and `--publish` writes what the files of `results/` say into docs/counters.md. Needs root,
-an engine, stress-ng and taskset on this host; and a quiet one.
+together, and `--publish` writes what the files of `results/` say into counters-science.md. Needs
+root, an engine, stress-ng and taskset on this host; and a quiet one.
 """
 
 from __future__ import annotations
@@ -404,7 +404,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
     parser.add_argument("--show", action="store_true", help="print what the results say, and end")
-    parser.add_argument("--publish", action="store_true", help="write docs/counters.md, and end")
+    parser.add_argument("--publish", action="store_true", help="write counters-science.md, and end")
     parser.add_argument("--results", type=Path, help="a file to which what is played is added")
     given = parser.parse_args()
     if given.show:

@@ -1,4 +1,4 @@
-"""Figures of `results/counted_tables.json` as tables: at a terminal, and of docs/counters.md."""
+"""Figures of `results/counted_tables.json` as tables: at a terminal, and of counters-science.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doc_blocks import with_blocks
 from workbench.domain import kpis
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "counters.md"
+PAGE = HERE.parent / "docs" / "counters-science.md"
 RESULTS = HERE / "results" / "counted_tables.json"
 MOST_LOST_POINTS = 3.0
 """By which coverage may fall beside a competitor that was not trained with (issue 23)."""

@@ -6,7 +6,7 @@ out of training whole. Without a session the rows are those of `results/counted_
 the figures are added to `results/counted_tables.json`; `FUNCTION SESSION --keep` puts the rows of a
 function there, `--unseen A,B,C` predicts each of these functions by models of the others,
 `FUNCTION --explain` tells what moves ours (extra `explain`), and `--publish` writes the tables of
-docs/counters.md. `FUNCTION SESSION...` alone keeps nothing.
+counters-science.md. `FUNCTION SESSION...` alone keeps nothing.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ if __name__ == "__main__":
     parser.add_argument("--keep", action="store_true", help="put its rows into the file, and end")
     parser.add_argument("--unseen", default="", help="functions that are predicted by the others")
     parser.add_argument("--explain", action="store_true", help="what moves ours, and end")
-    parser.add_argument("--publish", action="store_true", help="write docs/counters.md, and end")
+    parser.add_argument("--publish", action="store_true", help="write counters-science.md, and end")
     try:
         run(parser.parse_args())
     except DataError as error:  # too few experiments, of all or beside what is held out

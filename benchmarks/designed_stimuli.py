@@ -1,7 +1,7 @@
 """`python benchmarks/designed_stimuli.py FUNCTION`: stimuli by design, or at random?
 
 Of the rows that counted_sessions.py keeps, or of sessions that are named. One that was measured
-beside competitors (docs/counters.md) has more samples than a model may be given: it gets n of them,
+beside competitors has more samples than a model may be given: it gets n of them,
 and is asked about the others. Which n is decided by their stimuli alone (load, competitor,
 intensity, place), never by what was measured: at random; in regular steps of load under each
 competitor alike (load and resource stimulus of paper C, III-A, crossed); or each as far as can be

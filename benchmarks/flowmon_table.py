@@ -1,7 +1,7 @@
 """`workbench counters profile/flowmon --json | python benchmarks/flowmon_table.py`: Yala's rows.
 
 Keeps the figures of all models in `results/flowmon.json` (none of the rows, which are theirs) and
-writes the table of docs/counters.md from them.
+writes the table of counters-science.md from them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from doc_blocks import with_blocks
 
 RESULTS = Path(__file__).parent / "results" / "flowmon.json"
-PAGE = Path(__file__).parents[1] / "docs" / "counters.md"
+PAGE = Path(__file__).parents[1] / "docs" / "counters-science.md"
 BLOCK = "counted: flowmon"
 KEPT = ("layout", "kpi", "rows", "held_out", "seeds", "features", "models")
 """Of the command's answer; its points and weights are of single rows, or not in the table."""

@@ -1,4 +1,4 @@
-"""Tables of docs/counters.md: each figure can be made again from the rows that are kept of it."""
+"""Tables of counters-science.md: each figure can be made again from the rows that are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of Yala's rows in docs/counters.md: what the command said, and nothing of theirs."""
+"""The table of Yala's rows in counters-science.md: what the command said, and nothing of theirs."""
 
 from __future__ import annotations
 
