@@ -30,10 +30,12 @@ from workbench.cli import (
     watch_function,
     why,
 )
+from workbench.cli.command_groups import WorkbenchCommands
 from workbench.cli.context import settings
 
 app = typer.Typer(
     name="workbench",
+    cls=WorkbenchCommands,
     help=(
         "How many vCPUs each network function of a chain needs, whether the chain holds its SLA, "
         "and how sure that is.\n\nExample: workbench run demo"

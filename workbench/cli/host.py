@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workbench.cli.command_groups import WholeSentences
 from workbench.cli.run import within
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of text."
 def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
     app.command("reap")(reap)
-    images = typer.Typer(help="Container images of the lab.", rich_markup_mode=None)
+    images = typer.Typer(
+        cls=WholeSentences, help="Container images of the lab.", rich_markup_mode=None
+    )
     images.command("build")(build_images)
     app.add_typer(images, name="images")
-    engine = typer.Typer(help="The process that owns this workspace.", rich_markup_mode=None)
+    engine = typer.Typer(
+        cls=WholeSentences, help="The process that owns this workspace.", rich_markup_mode=None
+    )
     engine.command("status")(engine_status)
     engine.command("stop")(engine_stop)
     engine.command("serve", hidden=True)(engine_serve)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workbench.cli.command_groups import WholeSentences
+
 if TYPE_CHECKING:
     from workbench.domain.fleets import Fleet, FleetRun
     from workbench.domain.questions import ModelsScored, ScoreModels
@@ -27,6 +29,7 @@ SchedulerOption = Annotated[
     ),
 ]
 fleet_app = typer.Typer(
+    cls=WholeSentences,
     help="Lab hosts that share a campaign (extra `fleet`): start, look at and end them.",
     no_args_is_help=True,
 )

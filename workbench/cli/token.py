@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workbench.cli.command_groups import WholeSentences
+
 if TYPE_CHECKING:
     from workbench.domain.messages import Role
     from workbench.serve.tokens import Tokens
 
 
 def register(app: typer.Typer) -> None:
-    tokens = typer.Typer(help="Tokens of `serve --http`. Example: workbench token add dashboard")
+    tokens = typer.Typer(
+        cls=WholeSentences, help="Tokens of `serve --http`. Example: workbench token add dashboard"
+    )
     tokens.command("add")(add)
     tokens.command("ls")(ls)
     tokens.command("rm")(rm)
