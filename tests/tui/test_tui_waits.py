@@ -159,6 +159,22 @@ async def test_a_second_export_waits_for_the_first(monkeypatch: pytest.MonkeyPat
         assert "exporting" not in screen_text(pilot.app)
 
 
+async def test_an_explanation_that_is_waited_for_can_be_dropped() -> None:
+    client = HeldCanary(*modelled())
+    client.keeps = (ExplainModel,)
+    async with opened(client, (100, 30), screen="models") as pilot:
+        await pilot.press("v")
+        await until(pilot, lambda: "esc cancels" in screen_text(pilot.app), "how it is dropped")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen.pane == "scores", "the scores")
+        assert pilot.app.screen.NAME == "models", "the key cancels, and does not leave the screen"
+        assert not pilot.app.screen.unanswered
+        await pilot.press("v")  # looked at again, it is asked again
+        await until(pilot, lambda: len(client.waited) == 2, "the question once more")
+        client.gate.set()
+        await until(pilot, lambda: "held out" in screen_text(pilot.app), "its answer")
+
+
 async def test_a_question_that_is_left_for_another_is_asked_again() -> None:
     """Residuals of one model, then of another while they are computed, then of the first again."""
     client = HeldCanary(*modelled(), *whole(), accepted())

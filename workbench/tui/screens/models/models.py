@@ -275,7 +275,7 @@ class ModelsScreen(ScoringScreen, HasList):
             self._explains = request
             self._explaining.begin(partial(self._explain, request), PREDICTING)
         busy = self._explaining.busy
-        return f"… {busy.text if busy is not None else PREDICTING}"
+        return f"… {PREDICTING if busy is None else busy.ended_by(self.key('models.drop'))}"
 
     @property
     def unanswered(self) -> bool:
@@ -310,6 +310,15 @@ class ModelsScreen(ScoringScreen, HasList):
 
     # ------------------------------------------------------------------------- actions
 
+    def action_drop(self) -> None:
+        """What is scored, or the explanation that the pane waits for; looked at again, it is asked
+        for again."""
+        if self.asking.busy is not None:
+            self.asking.drop()
+        else:
+            self.pane = PANES[0]
+            self._explaining.drop()
+
     @property
     def _line(self) -> VersionLine | None:
         cursor = self._versions.cursor if self.ready else 0
@@ -321,8 +330,8 @@ class ModelsScreen(ScoringScreen, HasList):
         may = watch.commandable and not (other and watch.control_lock.driver)
         conditions = {
             "score": self.can_score,
-            "drop": self.asking.busy is not None,
-            "back": self.asking.busy is None,
+            "drop": self.unanswered,
+            "back": not self.unanswered,
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
             "pane": line is not None,
