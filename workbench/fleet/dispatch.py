@@ -265,7 +265,9 @@ class Dispatch:
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
-            elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
+                continue
+            host = waiting.bound or self._ledger.begun.get(waiting.order.shard.key, "")
+            if host in self.hosts:  # one that was taken off the hosts file does not come back
                 waiting.host = host
 
     async def _present(self) -> dict[str, str]:
@@ -347,10 +349,11 @@ class Dispatch:
         """Set aside what is bound to a host that may not measure, or that did not come back. A
         host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
-            host = waiting.bound
-            if host in self._unfit or self._away_s(host, now) >= RETURN_S:
+            host, is_known = waiting.bound, waiting.bound in self.hosts
+            if not is_known or host in self._unfit or self._away_s(host, now) >= RETURN_S:
                 self._waiting.remove(waiting)
-                waiting.failures[host] = self._unfit.get(host, "is gone")
+                why = "is gone" if is_known else "is in the hosts file no more"
+                waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
     def _away_s(self, host: str, now: float) -> float:
