@@ -56,6 +56,7 @@ from workbench.fleet.folding import (
     read_piece,
 )
 from workbench.fleet.host_engine import one_lab_kind
+from workbench.fleet.host_reaping import reap_hosts
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
@@ -236,20 +237,23 @@ async def _secrets(fleet: Fleet) -> Secrets:
     return made()
 
 
-async def go_down(workspace: Workspace, name: str) -> bool:
-    """End a fleet and wait until its processes are gone; False where none was up."""
-    folder = FleetFolder.of(workspace, name)
+async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
+    """End a fleet and wait until its processes are gone, those that were stuck on hosts reached by
+    SSH as well; False where none was up."""
+    folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
     async with _alone(folder):
-        standing, holder = folder.read(), folder.keeping.holder()
+        last, standing, holder = folder.last(), folder.read(), folder.keeping.holder()
         keepers = {standing.pid} if standing is not None else set()
         if holder is not None and is_keeper(holder.pid):  # also one that has not said so yet
             keepers.add(holder.pid)
         for pid in keepers:
             await _end_keeper(pid)
         folder.clear()
-        await _end_strays(folder)
+        known = (*(last.fleet.hosts if last is not None else ()), *fleet.hosts)
+        far = {folder.owner(host.name): host for host in known if host.kind == "ssh"}
+        await asyncio.gather(_end_strays(folder), reap_hosts(far, tell))
     return bool(keepers)
 
 
@@ -400,7 +404,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
                 dispatch = await measure(FleetRound(work.shards, work.own))
     finally:
         if not was_up:
-            await go_down(workspace, fleet.name)
+            await go_down(workspace, fleet, tell)
     outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))
