@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fet
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
+from workbench.fleet.host_engine import lab_of
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -492,7 +493,7 @@ class Dispatch:
             log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
     async def _post(self, hand: Hand) -> None:
-        """Tell a worker that was started elsewhere who it is. Raises `FleetError`."""
+        """See that a worker that was started elsewhere has this version. Raises `FleetError`."""
         host = self.hosts[hand.name]
         if host.kind in STARTED_ELSEWHERE:
             said = await self._remote(hand, tasks.be_posted, codec.dumps(codec.to_plain(host)))
@@ -556,8 +557,12 @@ class Dispatch:
         """What a host says of a shard that it is given. Raises `NotFetched`, `HostLost`."""
         began = time.monotonic()
         self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
-        order = codec.dumps(codec.to_plain(waiting.order))
-        said = await self._remote(hand, tasks.measure_shard, order)
+        order = waiting.order
+        if (host := self.hosts[hand.name]).kind in STARTED_ELSEWHERE:
+            # Another fleet may share that worker, which therefore knows no fleet's hosts file.
+            order = replace(order, lab=lab_of(host, order.lab))
+        plain = codec.dumps(codec.to_plain(order))
+        said = await self._remote(hand, tasks.measure_shard, plain)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
