@@ -24,6 +24,7 @@ from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 from workbench import __version__
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
+from workbench.fleet.host_reaping import HostReaping, reaped_here
 from workbench.fleet.keeper import LONGEST_LINE, Keeper, WorkerEnd, last_line
 from workbench.fleet.security import Secrets
 
@@ -79,10 +80,8 @@ def sshd(workbench: Workbench) -> Iterator[Sshd]:
         process.terminate()
 
 
-@pytest.mark.needs("sshd", "ssh-keygen")
-def test_a_host_over_ssh_measures_and_sends_what_it_measured(
-    workbench: Workbench, sshd: Sshd
-) -> None:
+def hosts_file(workbench: Workbench, sshd: Sshd) -> Path:
+    """One of a host behind that sshd; its folder there."""
     there = workbench.runtime / "there"
     host = {
         "address": "127.0.0.1", "port": sshd.port, "user": getpass.getuser(), "lab": "sim",
@@ -91,6 +90,49 @@ def test_a_host_over_ssh_measures_and_sends_what_it_measured(
     (workbench.root / "hosts.yaml").write_text(
         json.dumps({"kind": "hosts", "hosts": {"lab-a": host}})
     )
+    return there
+
+
+def worker_there(there: Path) -> int:
+    return int(json.loads((there / ".workbench" / "engine.lock").read_text())["pid"])
+
+
+def ends(pid: int) -> bool:
+    """Whether a process is gone within a moment: its lock is free a little before."""
+    deadline = time.monotonic() + LONGEST_S
+    while lives(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not lives(pid)
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+def test_a_worker_that_is_stuck_over_ssh_is_ended(workbench: Workbench, sshd: Sshd) -> None:
+    """By the next that its fleet starts there, and with the fleet; never by another fleet."""
+    there = hosts_file(workbench, sshd)
+    workbench.run("fleet", "up", "hosts.yaml")
+    first = worker_there(there)
+    os.kill(first, signal.SIGSTOP)  # it does not notice that its connection is gone
+    os.kill(standing(workbench)["pid"], signal.SIGKILL)
+    assert "lab-a  up" in workbench.run("fleet", "up", "hosts.yaml").stdout
+    second = worker_there(there)
+    assert second != first
+    assert ends(first)
+
+    said = asyncio.run(reaped_here(HostReaping(str(there), "of another fleet")))
+    assert f"another fleet measures there with the same folder (process {second})" in str(said)
+    assert lives(second)
+
+    os.kill(second, signal.SIGSTOP)
+    down = workbench.run("fleet", "down", "hosts.yaml")
+    assert f"lab-a: its worker (process {second}) did not end and was killed" in down.stderr
+    assert ends(second)
+
+
+@pytest.mark.needs("sshd", "ssh-keygen")
+def test_a_host_over_ssh_measures_and_sends_what_it_measured(
+    workbench: Workbench, sshd: Sshd
+) -> None:
+    there = hosts_file(workbench, sshd)
     (workbench.root / "small.yaml").write_text(CAMPAIGN)
     up = workbench.run("fleet", "up", "hosts.yaml")
     assert "lab-a  up" in up.stdout
@@ -101,15 +143,12 @@ def test_a_host_over_ssh_measures_and_sends_what_it_measured(
     known = standing(workbench)
     assert known["hosts"][0]["state"] == "up"
     # No key stands in a command line, and who ends the fleet leaves nothing there.
-    worker = int(json.loads((there / ".workbench" / "engine.lock").read_text())["pid"])
+    worker = worker_there(there)
     command = Path(f"/proc/{worker}/cmdline").read_bytes()
     assert b"lab_worker" in command
     assert b"PRIVATE" not in command
     workbench.run("fleet", "down", "hosts.yaml")
-    deadline = time.monotonic() + 60
-    while lives(worker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not lives(worker)
+    assert ends(worker)
     assert not lives(known["pid"])
 
 

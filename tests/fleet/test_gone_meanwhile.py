@@ -46,7 +46,7 @@ def test_a_keeper_that_ends_before_it_is_told_to_is_down(
     assert folder.read() is None
     # As it was when it was looked at.
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: True)
-    assert asyncio.run(go_down(workspace, "hosts"))
+    assert asyncio.run(go_down(workspace, Fleet("hosts", (HOST,)), lambda _: None))
 
 
 def test_a_scheduler_that_a_client_has_given_up_is_lost(tmp_path: Path) -> None:

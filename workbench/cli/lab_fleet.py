@@ -115,7 +115,7 @@ def down(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     fleet = read_fleet(hosts)
     from workbench.fleet.fleet_runs import go_down
 
-    ended = execute(go_down(current_workspace(), fleet.name))
+    ended = execute(go_down(current_workspace(), fleet, say))
     say(f"the fleet {fleet.name} {'is down' if ended else 'was not up'}")
 
 

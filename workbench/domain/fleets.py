@@ -17,7 +17,7 @@ from workbench.domain.sessions import DescriptorText
 
 HostKind = Literal["simulated", "ssh", "dask", "slurm"]
 STARTED_ELSEWHERE = ("dask", "slurm")
-"""Kinds of hosts whose worker is told who it is once it is there."""
+"""Kinds of hosts whose worker knows no hosts file: it is told the lab with each order."""
 
 
 @dataclass(frozen=True)

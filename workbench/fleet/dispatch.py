@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fet
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
+from workbench.fleet.host_engine import lab_of
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -265,7 +266,9 @@ class Dispatch:
             found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
             if found is not None:
                 self._count(waiting, found)
-            elif host := waiting.bound or self._ledger.begun.get(waiting.order.shard.key, ""):
+                continue
+            host = waiting.bound or self._ledger.begun.get(waiting.order.shard.key, "")
+            if host in self.hosts:  # one that was taken off the hosts file does not come back
                 waiting.host = host
 
     async def _present(self) -> dict[str, str]:
@@ -347,10 +350,11 @@ class Dispatch:
         """Set aside what is bound to a host that may not measure, or that did not come back. A
         host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
-            host = waiting.bound
-            if host in self._unfit or self._away_s(host, now) >= RETURN_S:
+            host, is_known = waiting.bound, waiting.bound in self.hosts
+            if not is_known or host in self._unfit or self._away_s(host, now) >= RETURN_S:
                 self._waiting.remove(waiting)
-                waiting.failures[host] = self._unfit.get(host, "is gone")
+                why = "is gone" if is_known else "is in the hosts file no more"
+                waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
     def _away_s(self, host: str, now: float) -> float:
@@ -489,7 +493,7 @@ class Dispatch:
             log.warning("shard not gathered", host=hand.name, shard=result.key, why=str(error))
 
     async def _post(self, hand: Hand) -> None:
-        """Tell a worker that was started elsewhere who it is. Raises `FleetError`."""
+        """See that a worker that was started elsewhere has this version. Raises `FleetError`."""
         host = self.hosts[hand.name]
         if host.kind in STARTED_ELSEWHERE:
             said = await self._remote(hand, tasks.be_posted, codec.dumps(codec.to_plain(host)))
@@ -553,8 +557,12 @@ class Dispatch:
         """What a host says of a shard that it is given. Raises `NotFetched`, `HostLost`."""
         began = time.monotonic()
         self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
-        order = codec.dumps(codec.to_plain(waiting.order))
-        said = await self._remote(hand, tasks.measure_shard, order)
+        order = waiting.order
+        if (host := self.hosts[hand.name]).kind in STARTED_ELSEWHERE:
+            # Another fleet may share that worker, which therefore knows no fleet's hosts file.
+            order = replace(order, lab=lab_of(host, order.lab))
+        plain = codec.dumps(codec.to_plain(order))
+        said = await self._remote(hand, tasks.measure_shard, plain)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))

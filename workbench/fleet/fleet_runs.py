@@ -29,13 +29,14 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import RunFinished, SessionCreated
 from workbench.domain.fleet_requests import BeginFleetSession
-from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
+from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, ShardOrder
 from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
+from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut
 from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_reports import Connect, FleetReports
@@ -55,6 +56,7 @@ from workbench.fleet.folding import (
     read_piece,
 )
 from workbench.fleet.host_engine import one_lab_kind
+from workbench.fleet.host_reaping import reap_hosts
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
@@ -65,14 +67,7 @@ from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.models.host_terms import terms_of
 from workbench.paths import Workspace
-from workbench.sampling.shards import (
-    LEARN_ACROSS,
-    anchor,
-    beginning,
-    planned_in_one_place,
-    split,
-    whole,
-)
+from workbench.sampling.shards import LEARN_ACROSS
 from workbench.store.catalogue import check_name, fresh_name, session_path
 
 if TYPE_CHECKING:
@@ -117,6 +112,8 @@ class FleetWork:
     whole: Mapping[str, ShardOrder] = field(default_factory=dict)
     """Where all hosts are planned for in one place: of each shard, by key, what another host
     measures where the one that began it is lost; empty: each host plans for its shards."""
+    cut: CampaignCut | None = None
+    """What is kept of how it was cut; None: nothing."""
 
 
 # ------------------------------------------------------------------------- up and down
@@ -240,20 +237,23 @@ async def _secrets(fleet: Fleet) -> Secrets:
     return made()
 
 
-async def go_down(workspace: Workspace, name: str) -> bool:
-    """End a fleet and wait until its processes are gone; False where none was up."""
-    folder = FleetFolder.of(workspace, name)
+async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
+    """End a fleet and wait until its processes are gone, those that were stuck on hosts reached by
+    SSH as well; False where none was up."""
+    folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
     async with _alone(folder):
-        standing, holder = folder.read(), folder.keeping.holder()
+        last, standing, holder = folder.last(), folder.read(), folder.keeping.holder()
         keepers = {standing.pid} if standing is not None else set()
         if holder is not None and is_keeper(holder.pid):  # also one that has not said so yet
             keepers.add(holder.pid)
         for pid in keepers:
             await _end_keeper(pid)
         folder.clear()
-        await _end_strays(folder)
+        known = (*(last.fleet.hosts if last is not None else ()), *fleet.hosts)
+        far = {folder.owner(host.name): host for host in known if host.kind == "ssh"}
+        await asyncio.gather(_end_strays(folder), reap_hosts(far, tell))
     return bool(keepers)
 
 
@@ -326,9 +326,11 @@ async def run_over_fleet(
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
-    shards, own, whole = _planned(loaded, asked, fleet, name)
-    looks = FleetLooks(fleet, folder, own, len(shards) + len(own))
-    work = FleetWork(loaded, asked, fleet, workspace, name, shards, own, looks, whole)
+    cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
+    looks = FleetLooks(fleet, folder, cut.own, len(cut.shards) + len(cut.own))
+    work = FleetWork(
+        loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
+    )
     _lab_kind(work)
     if connect is None:
         if session_path(workspace, name).exists():
@@ -389,6 +391,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         f"session {name}" + ("; each host measures the anchor points besides" if work.own else "")
     )
     folder = FleetFolder.of(workspace, fleet.name)
+    _keep_cut(work, tell)
     measure = _measures(work, tell)
     was_up = folder.read() is not None
     try:
@@ -401,7 +404,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
                 dispatch = await measure(FleetRound(work.shards, work.own))
     finally:
         if not was_up:
-            await go_down(workspace, fleet.name)
+            await go_down(workspace, fleet, tell)
     outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))
@@ -414,17 +417,31 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     return outcome
 
 
+def _keep_cut(work: FleetWork, tell: Tell) -> None:
+    """A command that goes on hands out the same shards, whatever hosts there are then."""
+    if work.cut is None:
+        return
+    folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
+    try:
+        keep_cut(folder, work.cut)
+    except OSError as error:
+        tell(
+            f"warning: what the campaign was cut into cannot be kept in {folder} "
+            f"({error.strerror or error}): with another number of hosts the same command would "
+            "measure all of it again"
+        )
+
+
 def _measures(work: FleetWork, tell: Tell) -> Measure:
     """Who hands a round to the hosts of the fleet, which comes up for it where it is not."""
     fleet, workspace, name = work.fleet, work.workspace, work.name
     folder = FleetFolder.of(workspace, fleet.name)
     leases = Leases(folder.leases)
     hosts = tuple(host.name for host in fleet.hosts)
-    local = {
-        host.name: Workspace(folder.host(host.name)).exports
-        for host in fleet.hosts
-        if host.kind == "simulated"
-    }
+    others = {host.name for host in fleet.hosts if host.kind != "simulated"}
+    here = [host.name for host in fleet.hosts if host.name not in others]
+    here += [path.name for path in folder.of_hosts() if path.name not in others]  # of before
+    local = {name: Workspace(folder.host(name)).exports for name in here}
     judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
 
     def made_of(client: Client, asked: FleetRound) -> Dispatch:
@@ -575,50 +592,12 @@ async def _dispatched(
             tell(f"{error.what}; the fleet is started again")
 
 
-def _planned(
-    loaded: LoadedCampaign, asked: FleetRun, fleet: Fleet, name: str
-) -> tuple[tuple[ShardOrder, ...], dict[str, ShardOrder], dict[str, ShardOrder]]:
-    """Orders for any host, and for each its anchor points; where all are planned for in one place,
-    the orders are their beginnings, and the last are what each is in whole, by its key."""
-    campaign, seed = loaded.campaign, asked.seed
-    lab = asked.lab or campaign.lab
-
-    def order(shard: Shard) -> ShardOrder:
-        return ShardOrder(
-            name, shard, loaded.descriptors, lab or None, asked.pace, asked.oversubscribe
-        )
-
-    hosts = len(fleet.hosts)
-    in_one_place = planned_in_one_place(campaign, hosts)
-    size = asked.size
-    if in_one_place and size is None:  # each shard is deployed anew in every round
-        total = sum(len(campaign.configurations(plan)) for plan in campaign.targets)
-        size = -(-total // hosts)
-    cut = beginning(campaign) if in_one_place else campaign
-    shards = split(cut, hosts, run=name, lab=lab, seed=seed, size=size)
-    if hosts == 1:
-        return tuple(map(order, shards)), {}, {}
-    own = {
-        host.name: order(anchor(campaign, host=host.name, run=name, lab=lab, seed=seed))
-        for host in fleet.hosts
-    }
-    if not in_one_place:
-        return tuple(map(order, shards)), own, {}
-    return (
-        tuple(map(order, shards)),
-        own,
-        {
-            shard.key: order(whole(campaign, shard, run=name, lab=lab, seed=seed))
-            for shard in shards
-        },
-    )
-
-
 async def _pieces(
     dispatch: Dispatch, work: FleetWork
 ) -> tuple[list[ShardSession], list[ShardSession]]:
     """Anchors in the order of the hosts file, of which the first host is what the others are
-    compared with; and the campaign's own, in its order."""
+    compared with, those of hosts that it has no more at the end; and the campaign's own, in its
+    order."""
     gathered = dispatch.gathered
 
     async def read(orders: Iterable[ShardOrder]) -> list[ShardSession]:
@@ -627,8 +606,7 @@ async def _pieces(
             await asyncio.to_thread(read_piece, gathered[key]) for key in keys if key in gathered
         ]
 
-    own = (work.own[host.name] for host in work.fleet.hosts if host.name in work.own)
-    return await read(own), await read(work.shards)
+    return await read(work.own.values()), await read(work.shards)
 
 
 def described(standing: FleetStanding) -> FleetStanding:

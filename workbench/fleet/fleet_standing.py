@@ -6,7 +6,9 @@ It lies in the workspace, in a folder for each fleet, readable by its owner alon
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import platform
 import shutil
 import signal
 from contextlib import suppress
@@ -21,9 +23,13 @@ from workbench.domain.fleets import Fleet
 from workbench.fleet.security import Secrets
 from workbench.locks import FileLock
 from workbench.paths import Workspace
+from workbench.probes.process import PROC, parse_state
 
 STRAY_S = 10.0
-"""How long a worker whose keeper is gone may take to end by itself."""
+"""How long a worker whose keeper is gone may take to end by itself, and once it is killed."""
+WORKER = b"workbench.fleet.lab_worker"
+"""The module that a worker's process runs, as its command line has it; whose it is comes next."""
+MACHINE = Path("/etc/machine-id")
 TRIES = 3
 """Starts of a host that fail before nobody waits for it."""
 HostState = Literal["starting", "queued", "up", "lost", "down"]
@@ -122,11 +128,25 @@ class FleetFolder:
 
     def read(self) -> FleetStanding | None:
         """The fleet that is up; None where none is, or its keeper died."""
+        found = self.last()
+        return found if found is not None and is_keeper(found.pid) else None
+
+    def last(self) -> FleetStanding | None:
+        """The fleet that is up, or was when its keeper died; None where it ended in order."""
         try:
-            found = codec.from_plain(codec.loads(self._file.read_bytes()), FleetStanding)
+            return codec.from_plain(codec.loads(self._file.read_bytes()), FleetStanding)
         except (OSError, WorkbenchError):
             return None
-        return found if is_keeper(found.pid) else None
+
+    def owner(self, host: str) -> str:
+        """Whose a worker is, told in its command line: no other fleet, workspace or commanding
+        host has the same."""
+        try:
+            machine = MACHINE.read_text().strip()
+        except OSError:
+            machine = platform.node()
+        plain = "\0".join((machine, str(self.root), host))
+        return hashlib.blake2b(plain.encode(), digest_size=8).hexdigest()
 
     def clear(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -138,32 +158,71 @@ class FleetFolder:
 
 def is_keeper(pid: int) -> bool:
     """Whether that process is a keeper of a fleet; a number may be another process by now."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return b"workbench.fleet.keeper" in words
+    return b"workbench.fleet.keeper" in _command(pid)
 
 
-async def end_stray(folder: Path) -> None:
-    """End the worker that an earlier keeper left in a simulated host's workspace.
+async def end_stray(folder: Path, owner: str = "") -> int:
+    """End the worker that an earlier keeper left in a host's workspace; its process, 0 where it
+    ended by itself or there was none.
 
-    It ends by itself once its keeper is gone, unless somebody has stopped it.
+    It ends by itself once its keeper is gone, unless somebody has stopped it, or it hangs.
+
+    Parameters
+    ----------
+    folder : the workspace.
+    owner : whose worker it is (`FleetFolder.owner`); empty: nobody else has that workspace.
+
+    Raises
+    ------
+    FleetError
+        Another fleet's worker is there, or it does not end.
     """
-    lock = FileLock(Workspace(folder).engine_lock)
-    deadline = asyncio.get_running_loop().time() + STRAY_S
+    lock, loop = FileLock(Workspace(folder).engine_lock), asyncio.get_running_loop()
+    deadline, killed = loop.time() + STRAY_S, 0
     while (holder := lock.holder()) is not None and is_worker(holder.pid):
-        if asyncio.get_running_loop().time() > deadline:
+        if owner and _owner_of(holder.pid) != owner:
+            raise FleetError(
+                f"another fleet measures there with the same folder (process {holder.pid})",
+                where=str(folder),
+                remedy="Name another `folder` in the hosts file, or end that fleet",
+            )
+        if killed and loop.time() > deadline:
+            raise FleetError(
+                f"process {killed}, a worker of before, does not end though it was killed",
+                where=str(folder),
+                remedy="See what it waits for there: a disk or a network that hangs",
+            )
+        if not killed and (loop.time() > deadline or _is_stopped(holder.pid)):
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGKILL)
-            return
+            killed, deadline = holder.pid, loop.time() + STRAY_S
         await asyncio.sleep(STRAY_S / 50)
+    return killed
 
 
 def is_worker(pid: int) -> bool:
     """Whether that process is the worker of a host."""
+    return WORKER in _command(pid)
+
+
+def _owner_of(pid: int) -> str:
+    """Of a worker; empty where its command line names none."""
+    words = _command(pid)
+    rest = words[words.index(WORKER) + 1 :] if WORKER in words else []
+    return rest[0].decode(errors="replace") if rest else ""
+
+
+def _command(pid: int) -> list[bytes]:
     try:
-        return b"workbench.fleet.lab_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped it, so that it ends by itself only once it goes on."""
+    try:
+        return parse_state((PROC / str(pid) / "stat").read_text()) == "T"
     except OSError:
         return False
 

@@ -70,10 +70,6 @@ class HostEngine:
     def exports(self) -> Path:
         return self._engine.workspace.exports
 
-    def is_posted(self, host: LabHost) -> None:
-        """Be that host of a fleet: a worker that was started elsewhere knows it only now."""
-        self.host = host
-
     async def stop(self, sessions: Collection[str]) -> None:
         """End what is measured now if it is one of these; the samples taken so far are kept."""
         if self._running in sessions:

@@ -154,7 +154,10 @@ class Keeper:
             return await self._elsewhere(host, starts)
         if host.kind == "slurm":
             return await self._as_job(host, starts)
-        opened = self._here(host) if host.kind == "simulated" else _over_ssh(host)
+        if host.kind == "simulated":
+            opened = self._here(host)
+        else:
+            opened = _over_ssh(host, self.folder.owner(host.name))
         async with opened as worker:
             async with self._few, asyncio.timeout(STARTING_S):
                 await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
@@ -291,8 +294,9 @@ async def _word(out: WorkerOutput) -> tuple[str, str, str]:
 
 
 @asynccontextmanager
-async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
-    """A worker on another host, which ends when the connection does.
+async def _over_ssh(host: LabHost, owner: str) -> AsyncIterator[Started]:
+    """A worker on another host, which ends when the connection does; one that is stuck then is
+    ended by the next that is started there, or with the fleet (`host_reaping`).
 
     Raises `LabError`, and `LabGone` where the connection breaks while the body runs.
     """
@@ -301,7 +305,7 @@ async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
     address = SshAddress(host.address, host.port, host.user)
     connection = await connect_by_ssh(address)
     try:
-        async with connection, _worker_at(connection, host) as worker:
+        async with connection, _worker_at(connection, host, owner) as worker:
             yield worker
     except (asyncssh.Error, ConnectionError) as error:  # of whatever the body reads or writes
         raise LabGone(
@@ -313,9 +317,9 @@ async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
 
 @asynccontextmanager
 async def _worker_at(
-    connection: asyncssh.SSHClientConnection, host: LabHost
+    connection: asyncssh.SSHClientConnection, host: LabHost, owner: str
 ) -> AsyncIterator[Started]:
-    command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
+    command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker", owner])
     process = await connection.create_process(command, encoding=None)
     # Read all the time, else a worker that writes much there stands still.
     errors = asyncio.create_task(last_line(process.stderr.read))

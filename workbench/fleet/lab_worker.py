@@ -22,9 +22,11 @@ from workbench.engine.process import serving
 from workbench.engine.runs.doctor import examine_lab
 from workbench.engine.sessions import clock
 from workbench.fleet import tasks
+from workbench.fleet.fleet_standing import end_stray
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
+from workbench.log import logger
 from workbench.paths import workspace
 
 if TYPE_CHECKING:
@@ -34,16 +36,26 @@ CHECKING_S = 60.0
 CLOSING_S = 5.0
 """How long a worker may take to take leave of its scheduler."""
 
+log = logger("fleet")
 
-async def work(posting: Posting) -> None:
+
+async def work(posting: Posting, owner: str = "") -> None:
     """Be a worker until the scheduler, or standard input, is gone.
 
     Standard input is listened to from the start: a worker that still looks for its scheduler does
     so for ever.
+
+    Parameters
+    ----------
+    owner : whose worker this is; one that it left here before, which its keeper could not end,
+        ends first, and the engine removes what that deployed. Empty: the keeper has seen to it.
     """
-    hung_up = _hung_up()
+    hung_up, own = _hung_up(), workspace(Path(posting.folder))
+    killed = await end_stray(own.root, owner) if owner else 0
     await must_be_able(posting.host)
-    async with serving(workspace(Path(posting.folder))) as engine:
+    async with serving(own) as engine:
+        if killed:
+            log.warning("a worker of before was stuck, and was killed", pid=killed)
         clock.run_ahead(posting.host.clock_s)
         tasks.be(HostEngine(engine, posting.host))
         configure()
@@ -122,7 +134,8 @@ def main() -> None:
     """Entry point of the process (`python -m workbench.fleet.lab_worker`)."""
     try:
         line = sys.stdin.buffer.readline(LONGEST_WORD)
-        asyncio.run(work(codec.from_plain(codec.loads(line), Posting)))
+        posting = codec.from_plain(codec.loads(line), Posting)
+        asyncio.run(work(posting, sys.argv[1] if len(sys.argv) > 1 else ""))
     except (WorkbenchError, OSError) as error:
         say(DOWN, str(error).replace("\n", " "))
         os._exit(1)

@@ -52,6 +52,11 @@ def parse_start_s(stat: str) -> float:
     return int(_after_name(stat)[START_FIELD - 3]) * TICK_S
 
 
+def parse_state(stat: str) -> str:
+    """The letter of what the process does: R runs, S sleeps, T was stopped, Z has ended, ..."""
+    return _after_name(stat)[0]
+
+
 def read_network(pid: int) -> NetworkCounters:
     return parse_net_dev((PROC / str(pid) / "net" / "dev").read_text())
 

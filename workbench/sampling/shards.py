@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from workbench.domain import codec
@@ -20,6 +20,14 @@ LEARN_ACROSS = ("pooled", "gp-variance")
 place for all (`planned_in_one_place`)."""
 ANCHOR_LOADS, ANCHOR_REPETITIONS = 2, 4
 """The ends of the range: one shows how fast a host answers, the other what it carries."""
+
+
+@dataclass(frozen=True)
+class ShardPiece:
+    """What a shard holds: keys of configurations of one target."""
+
+    target: str
+    configurations: tuple[str, ...]
 
 
 def split(
@@ -51,9 +59,29 @@ def split(
     return tuple(found)
 
 
+def cut_again(
+    campaign: Campaign, pieces: Sequence[ShardPiece], *, run: str, lab: str, seed: int
+) -> tuple[Shard, ...]:
+    """The shards of a campaign that was cut like this before, in that order.
+
+    Parameters
+    ----------
+    campaign, run, lab, seed : as `split` was given them.
+    pieces : each of a target and configurations of that campaign.
+    """
+    plans = {plan.target.name: plan for plan in campaign.targets}
+    return tuple(
+        _shard(_narrow_to(campaign, plans[piece.target], piece.configurations), run, lab, seed)
+        for piece in pieces
+    )
+
+
 def narrowed(campaign: Campaign, plan: TargetPlan, piece: Sequence[Configuration]) -> Campaign:
     """The campaign with these configurations of this target only."""
-    only = tuple(configuration.key for configuration in piece)
+    return _narrow_to(campaign, plan, tuple(configuration.key for configuration in piece))
+
+
+def _narrow_to(campaign: Campaign, plan: TargetPlan, only: tuple[str, ...]) -> Campaign:
     return replace(campaign, targets=(replace(plan, only=only),), budget_s=None)
 
 
