@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fake_link import SESSION, START, FakeClient, opened, redrawn, screen_text, story, until
@@ -16,8 +16,10 @@ from workbench.domain.function_watches import (
     FunctionWatch,
     FunctionWatches,
     ListWatches,
+    LookState,
     WatchedFunction,
     WatchNote,
+    badge,
 )
 from workbench.domain.messages import Request
 from workbench.tui.screens.function_watch import watch_rows
@@ -88,7 +90,7 @@ def client(*watches: FunctionWatch) -> WatchedClient:
 )  # fmt: skip
 async def test_watches_as_they_stand(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
     async with opened(client(watch(), BESIDE), size, screen="watch", theme=theme) as pilot:
-        await until(pilot, lambda: "! breaks SLA" in screen_text(pilot.app))
+        await until(pilot, lambda: "! predicted to break" in screen_text(pilot.app))
         assert "! others' load" in await redrawn(pilot)
         await check(pilot, "watch", tmp_path)
         await pilot.press("j")
@@ -100,7 +102,7 @@ async def test_watches_as_they_stand(size: tuple[int, int], theme: str, tmp_path
 async def test_only_what_is_new_is_asked_for_and_a_silent_watch_is_named() -> None:
     link = client(watch(alarm=False))
     async with opened(link, (100, 30), screen="watch") as pilot:
-        await until(pilot, lambda: "✓ holds SLA" in screen_text(pilot.app))
+        await until(pilot, lambda: "✓ predicted to hold" in screen_text(pilot.app))
         link.now = NOW + 12.0
         await until(pilot, lambda: "silent 0:1" in screen_text(pilot.app))
         asked = [each.since for each in link.asked if isinstance(each, ListWatches)]
@@ -144,11 +146,20 @@ def test_a_curve_has_a_gap_where_nothing_was_told() -> None:
 def test_a_figure_over_the_sla_that_is_not_sure_is_neither_an_alarm_nor_fine() -> None:
     last = FunctionLook(NOW - 1.0, 6.0, 2.0, 18.0, alarm=False, breach=0.63)
     unsure = replace(watch(alarm=False), looks=(last,))
-    assert watch_rows.state_of(unsure, NOW) == ("≈ may break SLA", "warn")
+    assert watch_rows.state_of(unsure, NOW) == ("≈ may break", "warn")
     told = "".join(words for row in watch_rows.detail_rows(unsure, 160, 9) for words, _ in row)
-    assert "the figure breaks the SLA with a probability of 63%; an alarm takes 80 %" in told
+    assert "may break the SLA, with a probability of 63%; an alarm takes 80 %" in told
     alarmed = replace(unsure, looks=(replace(last, alarm=True),))
-    assert watch_rows.state_of(alarmed, NOW) == ("! breaks SLA", "bad")
+    assert watch_rows.state_of(alarmed, NOW) == ("! predicted to break", "bad")
     below = replace(unsure, looks=(replace(last, value=4.0, breach=0.35),))
-    assert watch_rows.state_of(below, NOW) == ("✓ holds SLA", "good")
-    assert len("≈ may break SLA") <= watch_rows.STATE
+    assert watch_rows.state_of(below, NOW) == ("✓ predicted to hold", "good")
+
+
+def test_every_state_is_told_in_the_same_words_everywhere() -> None:
+    """On the list, in the legend, in text and in `--json`, whose words `cli.md` has."""
+    documented = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    legend = watch_rows.meanings()
+    for state in get_args(LookState):
+        assert any(line.startswith(f"{badge(state)}: ") for line in legend)
+        assert f"`{state}`" in documented
+        assert len(badge(state)) <= watch_rows.STATE

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from workbench.domain.function_watches import FunctionLook, FunctionWatch, FunctionWatches
+from workbench.domain.function_watches import (
+    FunctionLook,
+    FunctionWatch,
+    FunctionWatches,
+    LookState,
+    badge,
+)
 from workbench.tui import text
 from workbench.tui.plots.figure import Figure, Fit, Limit
 from workbench.tui.widgets.rows import Look, Row, fit
@@ -16,8 +22,28 @@ LATE_S = 5.0
 """Without a report, after which the last look is no longer taken for now."""
 APART_S = 2.5
 """Between two looks, beyond which no line joins them: a look in between had no answer."""
-NAME, STATE, KPI, NOW = 12, 15, 11, 24
+NAME, STATE, KPI, NOW = 12, 20, 11, 24
 """Widths of columns, in cells."""
+LOOKS: Mapping[LookState, Look] = {
+    "predicted to break": "bad",
+    "others' load": "bad",
+    "drifted": "warn",
+    "unknown": "warn",
+    "may break": "warn",
+    "predicted to hold": "good",
+    "predicted": "good",
+}
+_MEANINGS: Mapping[LookState, str] = {
+    "predicted to break": "the alarm of the SLA: its probability to break is 80 % in two looks of "
+    "three; five in a row whose figure holds it clear that",
+    "others' load": "another's load slows the function; two looks of three raise that, five in a "
+    "row clear it",
+    "drifted": "its counters have been far from what was learned for a while; measure it again",
+    "unknown": "no figure: its counters lie outside of what was learned, or one is missing",
+    "may break": "the figure breaks the SLA, and is not sure enough, or not for long, for an alarm",
+    "predicted to hold": "the figure holds the SLA",
+    "predicted": "a figure, and no SLA is held against it",
+}
 
 
 def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatches:
@@ -80,17 +106,14 @@ def state_of(watch: FunctionWatch, now: float) -> tuple[str, Look]:
     last = watch.looks[-1] if watch.looks else None
     if last is None:
         return "· begins", "dim"
-    if last.alarm:
-        return "! breaks SLA", "bad"
-    if last.contention:
-        return "! others' load", "bad"
-    if last.drifted:
-        return "! drifted", "warn"
-    if last.value is None:
-        return "? unknown", "warn"
-    if last.unsure:
-        return "≈ may break SLA", "warn"
-    return ("✓ holds SLA", "good") if watch.watched.sla else ("✓ predicted", "good")
+    return badge(last.state), LOOKS[last.state]
+
+
+def meanings() -> tuple[str, ...]:
+    """Every badge of the list, and what it says."""
+    told = (f"{badge(state)}: {words}" for state, words in _MEANINGS.items())
+    silent = "· silent: no report from `workbench watch` for 5 s; ended: it was ended"
+    return (*told, silent)
 
 
 def title(watch: FunctionWatch) -> str:
@@ -163,8 +186,8 @@ def detail_rows(watch: FunctionWatch, width: int, room: int) -> list[Row]:
         rows += _wrapped(f"?: {last.why}", width, "warn")
     if last is not None and last.unsure:
         rows += _wrapped(
-            f"the figure breaks the SLA with a probability of {last.breach:.0%}; an alarm takes "
-            "80 % in two looks of three",
+            f"may break the SLA, with a probability of {last.breach:.0%}; an alarm takes 80 % in "
+            "two looks of three",
             width, "warn",
         )  # fmt: skip
     if last is not None and last.sign:

@@ -104,12 +104,7 @@ class WatchScreen(SessionScreen, HasList):
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "✓ the figure holds the SLA, or the KPI is predicted; ? counters lie outside the "
-            "training range",
-            "≈ the figure breaks the SLA, and is not sure enough for an alarm",
-            "! the SLA is predicted to break (80 %), or others' load slows the function; two looks "
-            "of three raise that, five in a row clear it",
-            "silent: no report from `workbench watch` for 5 s; ended: it was ended",
+            *watch_rows.meanings(),
             "gaps in the curve: no prediction then; nothing is sent through the function",
         )
 
