@@ -107,6 +107,7 @@ def test_every_field_of_a_line_is_documented(capsys: pytest.CaptureFixture[str])
     assert (nothing["value"], nothing["breach"], nothing["alarm"]) == (None, None, False)
     assert unsure["breach"] == pytest.approx(0.61, abs=0.01)
     assert (unsure["alarm"], unsure["window_s"]) == (False, 1.0)
+    assert (nothing["state"], unsure["state"]) == ("unknown", "may break")
     assert unsure["held_out"]["silent"] == 2
     assert unsure["held_out"]["broken"] is None
 
@@ -123,9 +124,9 @@ def test_a_figure_that_breaks_the_sla_and_is_not_sure_is_told_so(
         watch._take(CounterLook(300.0, 200.0, 450.0, apart=-1.0), ContentionLook())
     said = capsys.readouterr()
     lines = said.out.splitlines()
-    assert all("may break the SLA (61%)" in line for line in lines[:10])
+    assert all("≈ may break p95<=100ms (61%)" in line for line in lines[:10])
     assert "may break" not in lines[10]
-    assert "ALARM" in lines[-1]
+    assert "! predicted to break p95<=100ms" in lines[-1]
     assert "alarm: web is predicted to break p95<=100ms" in said.err
 
 
@@ -134,8 +135,10 @@ def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFix
     unknown = CounterLook(why="outside of what was learned")
     for _ in range(2):
         watch._take(unknown, ContentionLook(True, 5.2, 1.4, "waiting for CPU 5.2 times"))
-    assert "web is slowed by another's load: waiting for CPU 5.2 times; its counters leave what " \
-        "was learned" in capsys.readouterr().err  # fmt: skip
+    assert (
+        "web is slowed by others' load: waiting for CPU 5.2 times; its counters leave what was "
+        "learned"
+    ) in capsys.readouterr().err
     for _ in range(5):
         watch._take(unknown, ContentionLook(False, 1.0, 0.1, "waiting for CPU 1.0 times"))
     assert "web is no longer slowed by others" in capsys.readouterr().err

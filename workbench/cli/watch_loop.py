@@ -19,7 +19,12 @@ from workbench.cli.watch_reporting import LookReporter
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import LabError, UsageError
-from workbench.domain.function_watches import FunctionLook, HeldOutRates, WatchedFunction
+from workbench.domain.function_watches import (
+    FunctionLook,
+    HeldOutRates,
+    WatchedFunction,
+    badge,
+)
 from workbench.domain.lab import short_digest
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
@@ -324,7 +329,7 @@ class LiveWatch:
         if not self.contention.raised:
             return f"is no longer slowed by others: {beside.why}"
         leaves = "" if look.value is not None else "; its counters leave what was learned"
-        return f"is slowed by another's load: {beside.why}{leaves}"
+        return f"is slowed by others' load: {beside.why}{leaves}"
 
     def _watch_drift(self, look: CounterLook) -> None:
         # Looks overlap; every whole window counts once.
@@ -346,11 +351,12 @@ class LiveWatch:
         told = f"? ({look.why})"
         if look.value is not None:
             told = f"{look.value:.4g} {kpi.unit} ({look.low:.4g} to {look.high:.4g})"
-        mark = "  ALARM" if self.alarm.raised else ""
+        sla = self.orders.sla.text if self.orders.sla else ""
+        mark = f"  {badge('predicted to break')} {sla}" if self.alarm.raised else ""
         if told_look.unsure:
-            mark = f"  may break the SLA ({told_look.breach:.0%})"
+            mark = f"  {badge('may break')} {sla} ({told_look.breach:.0%})"
         if self.contention.raised:
-            mark += f"  CONTENTION: {beside.why}"
+            mark += "  " + badge("others' load") + f": {beside.why}"
         put(f"{_clock()}  {kpi.short} {told}{mark}")
 
     def plain(self, look: FunctionLook, beside: ContentionLook) -> dict[str, Any]:
@@ -364,6 +370,7 @@ class LiveWatch:
             "low": look.low,
             "high": look.high,
             "why": look.why,
+            "state": look.state,
             "alarm": look.alarm,
             "breach": look.breach,
             "contention": look.contention,

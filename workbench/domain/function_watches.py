@@ -6,9 +6,37 @@ engine remembers the last minutes of each and writes nothing down.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from workbench.domain.requests import Done, Query
+
+LookState = Literal[
+    "predicted to break",
+    "others' load",
+    "drifted",
+    "unknown",
+    "may break",
+    "predicted to hold",
+    "predicted",
+]
+"""What a look comes to, the worst first: the words of screen, text and JSON alike."""
+MARKS: Mapping[LookState, str] = {
+    "predicted to break": "!",
+    "others' load": "!",
+    "drifted": "!",
+    "unknown": "?",
+    "may break": "≈",
+    "predicted to hold": "✓",
+    "predicted": "✓",
+}
+"""What stands before these words, so that they are told apart without colour."""
+
+
+def badge(state: LookState) -> str:
+    """`! predicted to break`."""
+    return f"{MARKS[state]} {state}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,21 @@ class FunctionLook:
     def unsure(self) -> bool:
         """The figure breaks the SLA, and is not sure enough to be an alarm, or not for long."""
         return self.breach is not None and self.breach > 0.5 and not self.alarm
+
+    @property
+    def state(self) -> LookState:
+        """The worst that it says; `predicted` alone where no SLA is held against it."""
+        if self.alarm:
+            return "predicted to break"
+        if self.contention:
+            return "others' load"
+        if self.drifted:
+            return "drifted"
+        if self.value is None:
+            return "unknown"
+        if self.unsure:
+            return "may break"
+        return "predicted" if self.alarm is None else "predicted to hold"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _FIGURES: Mapping[str, tuple[str, Callable[[FunctionLook], float | bool | None]]
     "high": ("Upper end of its 95 % interval.", lambda look: look.high),
     "silent": ("1 while there is no figure.", lambda look: look.value is None),
     "alarm": (
-        "1 while the SLA is predicted to be broken: raised by two looks of three that say so with "
+        "1 while the SLA is predicted to break: raised by two looks of three that say so with "
         "a probability of 80 %, cleared by five in a row whose figure holds it.",
         lambda look: look.alarm,
     ),

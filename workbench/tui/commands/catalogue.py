@@ -203,8 +203,9 @@ SCREENS: tuple[Entry, ...] = (
         "Running functions: KPI from counters, alarms",
         "The command `workbench watch` learns from this session's samples and reads the counters "
         "of a function that runs, once a second; nothing is sent through it. Each watch has a line "
-        "here, the one under the cursor its last ten minutes with the 95 % interval, and below it "
-        "what changed and how sure the model is. The last minutes are kept in memory alone.",
+        "here, trouble first; the one under the cursor has its last ten minutes with the 95 % "
+        "interval, and below them what changed and how sure the model is. The last minutes are "
+        "kept in memory alone.",
         has_list=True,
         tab=False,
     ),

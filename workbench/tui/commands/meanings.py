@@ -59,7 +59,7 @@ MEANINGS: Mapping[str, str] = {
 """By key as Textual calls it."""
 SHARED: Mapping[str, tuple[str, ...]] = {
     "enter": ("compare.live", "chain.details", "events.open", "campaign.edit", "recommend.ask",
-              "sample.details", "session.open", "why.live"),
+              "sample.details", "session.open", "watch.details", "why.live"),
     "escape": ("canary.drop", "compare.drop", "events.unfilter", "go.back", "models.drop",
                "recommend.drop", "session.unfilter", "why.drop"),
     "home": ("list.first", "select.first"),

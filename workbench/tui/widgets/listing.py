@@ -10,7 +10,7 @@ from textual.geometry import Offset
 from textual.message import Message
 from textual.strip import Strip
 
-from workbench.tui.widgets.rows import Row, Rows
+from workbench.tui.widgets.rows import Row, Rows, spread
 
 RowOf = Callable[[int, bool, int], Row]
 """From index, whether the cursor is there, and width to the spans of a line."""
@@ -27,8 +27,10 @@ class Listing(Rows):
     class Opened(Message):
         """The line under the cursor was clicked."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, tells_place: bool = False) -> None:
         super().__init__(id=id)
+        self._tells_place = tells_place
+        """Whether the heading ends in which lines are seen, where these are not all."""
         self.heading: Row = ()
         self.count = 0
         self.cursor = 0
@@ -70,11 +72,19 @@ class Listing(Rows):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self.strip(self.heading)
+            return self.strip(self._headed())
         index = self.top + y - 1
         if index >= self.count:
             return self.strip(())
         return self.strip(self._row_of(index, index == self.cursor, self.size.width))
+
+    def _headed(self) -> Row:
+        if not self._tells_place or self.count <= self.page:
+            return self.heading
+        ends = f"{self.top + 1}–{self.top + self.page} of {self.count} "
+        words = "".join(words for words, _ in self.heading).rstrip()
+        look = self.heading[0][1] if self.heading else ""
+        return spread(((words, look),), ((ends, look),), self.size.width)
 
     def _keep_seen(self) -> None:
         top = min(max(self.top, self.cursor - self.page + 1), self.cursor)

@@ -1,4 +1,4 @@
-"""From watches of running functions to rows and a plot; plain functions."""
+"""Of one watch of a running function: what is plotted and told below it; plain functions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import replace
 from workbench.domain.function_watches import FunctionLook, FunctionWatch, FunctionWatches
 from workbench.tui import text
 from workbench.tui.plots.figure import Figure, Fit, Limit
-from workbench.tui.widgets.rows import Look, Row, fit
+from workbench.tui.screens.function_watch.watch_list import LATE_S, figure_of, state_of
+from workbench.tui.widgets.rows import Look, Row
 
 SPAN_S, LEAST_SPAN_S = 600.0, 60.0
 """That the plot shows at most, and at least."""
-LATE_S = 5.0
-"""Without a report, after which the last look is no longer taken for now."""
+NOTES = 3
+"""Changes that are told before how sure the model is."""
+BORDERS = 6
+"""Cells beside the title of a plot."""
 APART_S = 2.5
 """Between two looks, beyond which no line joins them: a look in between had no answer."""
-NAME, STATE, KPI, NOW = 12, 15, 11, 24
-"""Widths of columns, in cells."""
 
 
 def merged(known: FunctionWatches | None, news: FunctionWatches) -> FunctionWatches:
@@ -41,62 +42,12 @@ def missing_since(known: FunctionWatches | None) -> float:
     return min(looks, default=0.0 if known is None or not known.watches else known.now - LATE_S)
 
 
-def heading(width: int) -> Row:
-    words = _columns("function", "state", "KPI", "now (95 % interval)") + "where"
-    return ((fit(words, width), "strong"),)
-
-
-def _columns(name: str, state: str, kpi: str, now: str) -> str:
-    cells = ((name, NAME), (state, STATE), (kpi, KPI), (now, NOW))
-    return "".join(f" {fit(text.plain(words), width)}" for words, width in cells) + " "
-
-
-def watch_row(watch: FunctionWatch, now: float, width: int) -> Row:
-    """A function, what its KPI is now, and whether anything is wrong with it."""
-    state, look = state_of(watch, now)
-    last = watch.looks[-1] if watch.looks else None
-    told = figure_of(last, watch.watched.kpi) if last is not None else "-"
-    kpi, _ = text.kpi_parts(watch.watched.kpi)
-    head = _columns(watch.watched.function, state, kpi, told)
-    place = fit(text.plain(watch.watched.place), max(0, width - len(head)))
-    return ((head, look), (place, "dim"))
-
-
-def figure_of(look: FunctionLook, kpi: str) -> str:
-    """`0.43 ms (0.2 to 0.9)`, or `?`."""
-    if look.value is None or look.low is None or look.high is None:
-        return "?"
-    _, unit = text.kpi_parts(kpi)
-    value, low, high = (text.number(x) for x in (look.value, look.low, look.high))
-    return f"{value} {unit} ({low} to {high})"
-
-
-def state_of(watch: FunctionWatch, now: float) -> tuple[str, Look]:
-    """The worst that is known, in a word or two."""
-    if watch.ended:
-        return "· ended", "dim"
-    if now - watch.heard_at > LATE_S:
-        return f"· silent {text.duration(now - watch.heard_at)}", "warn"
-    last = watch.looks[-1] if watch.looks else None
-    if last is None:
-        return "· begins", "dim"
-    if last.alarm:
-        return "! breaks SLA", "bad"
-    if last.contention:
-        return "! others' load", "bad"
-    if last.drifted:
-        return "! drifted", "warn"
-    if last.value is None:
-        return "? unknown", "warn"
-    if last.unsure:
-        return "≈ may break SLA", "warn"
-    return ("✓ holds SLA", "good") if watch.watched.sla else ("✓ predicted", "good")
-
-
-def title(watch: FunctionWatch) -> str:
+def title(watch: FunctionWatch, width: int) -> str:
+    """Above the plot of a screen of that width: as much as is read whole there."""
     kpi = text.kpi_name(watch.watched.kpi)
-    function = text.plain(watch.watched.function)
-    return f"{kpi} of {function}, predicted from its counters, over seconds before now"
+    words = f"{kpi} of {text.plain(watch.watched.function)}"
+    told = ", predicted from its counters, over seconds before now", ", over seconds before now"
+    return next((words + more for more in told if len(words + more) <= width - BORDERS), words)
 
 
 def figure(watch: FunctionWatch, now: float) -> Figure:
@@ -155,27 +106,51 @@ def _curve(looks: Sequence[FunctionLook], now: float) -> Fit:
     )
 
 
-def detail_rows(watch: FunctionWatch, width: int, room: int) -> list[Row]:
-    """Why nothing is told, what others take, how sure the model is, and what changed last."""
-    rows: list[Row] = []
+def told(watch: FunctionWatch) -> list[tuple[str, Look]]:
+    """Why nothing is said, what others take, what changed last, how sure the model is: sentences,
+    what is urgent first."""
+    found: list[tuple[str, Look]] = []
     last = watch.looks[-1] if watch.looks else None
+    if last is not None and last.contention and last.sign:
+        found.append((f"beside others: {last.sign}", "bad"))
     if last is not None and last.value is None:
-        rows += _wrapped(f"?: {last.why}", width, "warn")
+        found.append((f"?: {last.why}", "warn"))
     if last is not None and last.unsure:
-        rows += _wrapped(
-            f"the figure breaks the SLA with a probability of {last.breach:.0%}; an alarm takes "
-            "80 % in two looks of three",
-            width, "warn",
-        )  # fmt: skip
-    if last is not None and last.sign:
-        rows += _wrapped(f"beside others: {last.sign}", width, "bad" if last.contention else "")
-    for note in reversed(watch.notes):
-        rows += _wrapped(f"{text.clock(note.at)} {note.text}", width, "")
-    accuracy: list[Row] = []
-    for sentence in watch.watched.accuracy:
-        accuracy += _wrapped(sentence, width, "dim")
-    kept = max(0, room - len(accuracy)) if room > len(accuracy) + 2 else room
-    return [*rows[:kept], *accuracy][:room]
+        words = f"may break the SLA, with a probability of {last.breach:.0%}; an alarm takes 80 %"
+        found.append((f"{words} in two looks of three", "warn"))
+    if last is not None and last.sign and not last.contention:
+        found.append((f"beside others: {last.sign}", ""))
+    notes: list[tuple[str, Look]] = [
+        (f"{text.clock(note.at)} {note.text}", "") for note in reversed(watch.notes)
+    ]
+    accuracy: list[tuple[str, Look]] = [(words, "dim") for words in watch.watched.accuracy]
+    return [*found, *notes[:NOTES], *accuracy, *notes[NOTES:]]
+
+
+def detail_rows(watch: FunctionWatch, width: int, room: int, key: str) -> list[Row]:
+    """Whole sentences, as many as there is room for; `key` is said to tell the rest."""
+    sentences = [_wrapped(words, width, look) for words, look in told(watch)]
+    if sum(map(len, sentences)) <= room:
+        return [row for rows in sentences for row in rows]
+    shown: list[Row] = []
+    for rows in sentences:
+        if len(shown) + len(rows) > room - 1:
+            break
+        shown += rows
+    if not shown and sentences:  # not even one: as much of it as there is room for
+        shown = sentences[0][: room - 1]
+    return [*shown, ((f" {key} tells the rest", "dim"),)]
+
+
+def whole_text(watch: FunctionWatch, now: float) -> str:
+    """All that is known of a watch, for a page of its own."""
+    watched, last = watch.watched, watch.looks[-1] if watch.looks else None
+    lines = [f"{watched.function}: {state_of(watch, now)[0]}", f"where: {watched.place}"]
+    if last is not None:
+        lines.append(f"now: {figure_of(last, watched.kpi)}, with its 95 % interval")
+    if watched.sla:
+        lines.append(f"SLA: {watched.sla}")
+    return "\n".join(text.plain(line) for line in (*lines, "", *(w for w, _ in told(watch))))
 
 
 def _wrapped(words: str, width: int, look: Look) -> list[Row]:

@@ -8,20 +8,31 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.function_watches import FunctionWatch, FunctionWatches, ListWatches
+from workbench.domain.function_watches import (
+    FunctionWatch,
+    FunctionWatches,
+    ListWatches,
+    WatchedFunction,
+)
 from workbench.tui import text
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
-from workbench.tui.screens.function_watch import watch_rows
+from workbench.tui.screens.dialogs import MessageScreen
+from workbench.tui.screens.function_watch import watch_list, watch_rows
+from workbench.tui.screens.function_watch.watch_list import ListColumns, ordered, watch_row
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows
 from workbench.tui.workers import begin
 
 LOOK_S = 1.0
+COPIED = 160
+"""Columns of the list that is copied: with places and intervals."""
 LEAST_PLOT = 8
 """Rows of the plot, below which the details give way."""
+LEAST_LINES = 6
+"""Of the list, where there are as many; of a high screen it has a third."""
 
 
 class WatchScreen(SessionScreen, HasList):
@@ -32,11 +43,15 @@ class WatchScreen(SessionScreen, HasList):
     def __init__(self) -> None:
         super().__init__()
         self._known: FunctionWatches | None = None
+        self._columns = ListColumns.of((), 80)
         self._of = ""
         """The session whose watches are known."""
+        self._chosen: WatchedFunction | None = None
+        """Whom the cursor stays on wherever its line goes; None: the first line, which is the
+        worst, until somebody moves it."""
 
     def middle(self) -> ComposeResult:
-        yield Listing(id="watches")
+        yield Listing(id="watches", tells_place=True)
         yield ProfilePlot(id="plot")
         yield Rows(id="watched")
         yield Static("", id="empty", markup=False)
@@ -56,7 +71,7 @@ class WatchScreen(SessionScreen, HasList):
         """Those that there are; what is shown stays where no engine answers."""
         session = self.opened.session
         if session != self._of:
-            self._known, self._of = None, session
+            self._known, self._of, self._chosen = None, session, None
         since = watch_rows.missing_since(self._known)
         try:
             news = await (await self.workbench.client()).ask(ListWatches(session, since))
@@ -71,57 +86,81 @@ class WatchScreen(SessionScreen, HasList):
 
     @property
     def watches(self) -> tuple[FunctionWatch, ...]:
-        return self._known.watches if self._known is not None else ()
+        """In the order of the list."""
+        return ordered(self._known.watches, self._known.now) if self._known is not None else ()
 
     @property
     def here(self) -> FunctionWatch | None:
         """The watch under the cursor."""
         cursor = self.listing().cursor if self.ready else 0
-        return self.watches[cursor] if cursor < len(self.watches) else None
+        watches = self.watches
+        return watches[cursor] if cursor < len(watches) else None
 
     def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del choice
-        some, width = bool(self.watches), self.size.width
+        watches, width = self.watches, self.size.width
         listing, plot, empty = self.listing(), self.query_one(ProfilePlot), self.query_one("#empty")
-        listing.display = plot.display = some
-        empty.display = not some
+        listing.display = plot.display = bool(watches)
+        empty.display = not watches
         self.query_one("#empty", Static).update(_nothing(shown))
-        lines = len(self.watches)
-        listing.styles.height = min(lines, 6) + 1
-        listing.show_lines(watch_rows.heading(width), lines, self._row, listing.cursor)
+        high = self.query_one("#middle").size.height
+        lines = min(len(watches), max(LEAST_LINES, high // 3))
+        listing.styles.height = lines + 1
+        self._columns = ListColumns.of(watches, width)
+        at = [watch.watched for watch in watches]
+        cursor = at.index(self._chosen) if self._chosen in at else 0
+        listing.show_lines(watch_list.heading(self._columns), len(watches), self._row, cursor)
         here, below = self.here, self.query_one("#watched", Rows)
         if here is None or self._known is None:
             below.show_all([])
             return
-        plot.show(watch_rows.figure(here, self._known.now), watch_rows.title(here))
-        room = self.query_one("#middle").size.height - min(lines, 6) - 1 - LEAST_PLOT
-        below.show_all(watch_rows.detail_rows(here, width, max(1, room)))
+        plot.show(watch_rows.figure(here, self._known.now), watch_rows.title(here, width))
+        room = max(1, high - lines - 1 - LEAST_PLOT)
+        below.show_all(watch_rows.detail_rows(here, width, room, self.key("watch.details")))
 
     def _row(self, index: int, under: bool, width: int) -> Row:
-        now = self._known.now if self._known is not None else 0.0
-        row = watch_rows.watch_row(self.watches[index], now, width)
-        return tuple((words, "badge") for words, _ in row) if under else row
+        watches = self.watches
+        if self._known is None or index >= len(watches):
+            return ()
+        row = watch_list.watch_row(watches[index], self._known.now, self._columns)
+        return (("".join(words for words, _ in row).ljust(width), "badge"),) if under else row
+
+    def action_details(self) -> None:
+        """All that is known of the watch under the cursor."""
+        here = self.here
+        if here is not None and self._known is not None:
+            words = watch_rows.whole_text(here, self._known.now)
+            self.app.push_screen(MessageScreen("Watch", words))
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "✓ the figure holds the SLA, or the KPI is predicted; ? counters lie outside the "
-            "training range",
-            "≈ the figure breaks the SLA, and is not sure enough for an alarm",
-            "! the SLA is predicted to break (80 %), or others' load slows the function; two looks "
-            "of three raise that, five in a row clear it",
-            "silent: no report from `workbench watch` for 5 s; ended: it was ended",
+            *watch_list.meanings(),
             "gaps in the curve: no prediction then; nothing is sent through the function",
         )
 
     def copied(self) -> tuple[str, str]:
         if not self.watches or self._known is None:
             return "", ""
-        now = self._known.now
-        rows = [watch_rows.heading(120), *(watch_rows.watch_row(w, now, 120) for w in self.watches)]
+        now, watches = self._known.now, self.watches
+        columns = ListColumns.of(watches, COPIED)
+        rows = [watch_list.heading(columns), *(watch_row(each, now, columns) for each in watches)]
         return "the watches", "\n".join("".join(t for t, _ in row).rstrip() for row in rows)
 
     def on_listing_moved(self) -> None:
+        here = self.here
+        self._chosen = here.watched if here is not None else None
         self.draw()
+
+    def on_listing_opened(self) -> None:
+        self.action_details()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "details":
+            return self.here is not None
+        return super().check_action(action, parameters)
+
+    def why_not(self, method: str) -> str:
+        return "No function is watched." if method == "details" else super().why_not(method)
 
 
 def _nothing(shown: Shown) -> str:
