@@ -13,6 +13,7 @@ from doc_blocks import with_blocks
 from scipy import stats
 
 from workbench.domain.competitors import Competitor
+from workbench.domain.counts import counted
 from workbench.labs.netns.groups import version
 
 HERE = Path(__file__).parent
@@ -133,7 +134,8 @@ class Played:
     costs: list[Cost] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
     """Of looks without an answer: how many there were of each."""
-    live: list[Live] = field(default_factory=list)
+    live: list[list[Live]] = field(default_factory=list)
+    """By deployment."""
     raised: list[Raised] = field(default_factory=list)
 
 
@@ -180,7 +182,7 @@ def report(plays: Sequence[Played]) -> str:
     injections = [one for played in plays for one in played.injections]
     lines = [summary(injections), by_kind(injections)] if injections else []
     lines += quiet_lines(plays)
-    lines += live_lines([one for played in plays for one in played.live])
+    lines += live_lines([live for played in plays for live in played.live])
     costs = [one for played in plays for one in played.costs]
     if seconds := sum(one.seconds for one in costs):
         share = sum(one.cpu_s for one in costs) / seconds
@@ -213,18 +215,28 @@ def quiet_lines(plays: Sequence[Played]) -> list[str]:
     return lines
 
 
-def live_lines(live: Sequence[Live]) -> list[str]:
-    """How many of the intervals held what was measured of the same seconds."""
-    if not live:
+def live_lines(deployments: Sequence[Sequence[Live]]) -> list[str]:
+    """How many of the intervals held what was measured of the same seconds, over deployments: looks
+    at one are off alike, so that the share is of so many deployments, and not of so many looks."""
+    shares = [sum(map(is_held, live)) / len(live) for live in deployments if live]
+    looks = [look for live in deployments for look in live]
+    if not looks:
         return []
-    held = sum(one.low <= one.was_ms <= one.high for one in live)
-    width = median(one.high / one.low for one in live)
-    off = median(abs(one.value / one.was_ms - 1.0) for one in live)
+    held = sum(map(is_held, looks))
+    width = median(one.high / one.low for one in looks)
+    off = median(abs(one.value / one.was_ms - 1.0) for one in looks)
     return [
-        f"of {len(live)} looks, each of seconds of its own, {held} had their measured p95 within "
-        f"the interval ({held / len(live):.0%}), whose ends were {width:.1f} times apart; the "
-        f"figure was {off:.1%} off (medians)"
+        f"of {len(looks)} looks, each of seconds of its own, {held} had their measured p95 within "
+        f"the interval ({held / len(looks):.0%}), whose ends were {width:.1f} times apart; the "
+        f"figure was {off:.1%} off (medians)",
+        f"these looks are of {counted(len(shares), 'deployment')}, by which {min(shares):.0%} to "
+        f"{max(shares):.0%} were within (median {median(shares):.0%})",
     ]
+
+
+def is_held(live: Live) -> bool:
+    """Whether its interval held what was measured."""
+    return live.low <= live.was_ms <= live.high
 
 
 @dataclass(frozen=True)
@@ -290,7 +302,7 @@ def _played(kept: dict[str, Any]) -> Played:
         [Quiet(**one) for one in kept["quiet"]],
         [Cost(**one) for one in kept["costs"]],
         dict(kept["reasons"]),
-        [Live(*one) for one in kept["live"]],
+        [[Live(*one) for one in live] for live in kept["live"]],
         [Raised(**one) for one in kept["raised"]],
     )
 

@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -73,7 +74,9 @@ QUIET_S = (3.0, 8.0)
 CLEARING_S = 40.0
 """For which an alarm may take to clear before the next injection."""
 PIECE_S = 300.0
-"""Of a rest without any."""
+"""Of a rest without any: what one deployment is watched for."""
+TIMES_EACH = 5
+"""Injections beside one deployment."""
 LEARNING_S = 180.0
 DRIVE_S = 60.0
 """Of one stretch of load; the next, at another rate, begins half a second after it."""
@@ -260,7 +263,7 @@ async def rest(watched: Watched, seconds: float) -> tuple[Quiet, float]:
 
 
 def pieces(seconds: float) -> list[float]:
-    """Of a long rest, so that a go which is interrupted has all but the last of them."""
+    """Of a long rest: a go that is interrupted has all but the last of them."""
     whole, left = divmod(seconds, PIECE_S)
     return [PIECE_S] * int(whole) + [left] * (left > 0.0)
 
@@ -301,7 +304,29 @@ def core_of(campaign: Campaign, function: str) -> int:
 
 
 async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) -> None:
-    """Add to what was played; what was seen is kept where it does not come to its end."""
+    """Add to what was played; what was seen is kept where it does not come to its end.
+
+    Every piece is of a new deployment, which a new watch looks at: looks at one are all off alike.
+    """
+    for seconds in pieces(asked.quiet_s):
+        await play_piece(campaign, session, asked, played, Piece(quiet_s=seconds))
+    whole, left = divmod(asked.times, TIMES_EACH)
+    for times in [TIMES_EACH] * whole + [left] * (left > 0):
+        await play_piece(campaign, session, asked, played, Piece(times=times))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Of what is asked for: seconds without a competitor, or injections."""
+
+    quiet_s: float = 0.0
+    times: int = 0
+
+
+async def play_piece(
+    campaign: Campaign, session: Path, asked: Asked, played: Played, piece: Piece
+) -> None:
+    """Deploy, load, watch, and add what was seen."""
     function, core = asked.function, core_of(campaign, asked.function)
     draw = random.Random(len(played.injections))  # another go draws other times
     kpi = f"p95<={asked.limit:.4g}ms"
@@ -311,23 +336,23 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
         async with watching(session, function, at, kpi, apart) as watched:
             watched.begin()
             try:
-                for seconds in pieces(asked.quiet_s):
-                    played.quiet.append((await rest(watched, seconds))[0])
+                if piece.quiet_s:
+                    played.quiet.append((await rest(watched, piece.quiet_s))[0])
                     print(played.quiet[-1], flush=True)
-                for number in range(1, asked.times + 1):
+                for _ in range(piece.times):
                     if driving.done():
                         driving.result()  # why there is no load any more
                     who = asked.competitors[len(played.injections) % len(asked.competitors)]
                     one, quiet = await inject(watched, who, core, draw)
                     played.injections.append(one)
                     played.quiet.append(quiet)
-                    print(f"injection {number} of {asked.times}: {told(one)}", flush=True)
+                    print(f"injection {len(played.injections)}: {told(one)}", flush=True)
                 await stretch_ended(driving, driven)
             finally:
                 played.costs.append(watched.cost())
                 for why in watched.reasons():
                     played.reasons[why] = played.reasons.get(why, 0) + 1
-                played.live += live_of(watched.looks, driven)
+                played.live.append(live_of(watched.looks, driven))
                 played.raised += raised_of(watched.looks, played.injections)
 
 
@@ -339,7 +364,7 @@ async def stretch_ended(driving: asyncio.Task[None], driven: Sequence[Drive]) ->
 
 
 def live_of(looks: Sequence[dict[str, object]], driven: Sequence[Drive]) -> list[Live]:
-    """Figures that were told beside p95 of the requests due in the same seconds.
+    """Figures that were told of one deployment beside p95 of the requests due in the same seconds.
 
     Looks overlap: one is taken whose seconds begin after those of the last that was, and which lies
     in one stretch of load, a second after its begin at the earliest.

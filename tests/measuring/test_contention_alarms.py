@@ -123,13 +123,19 @@ def test_quiet_minutes_of_several_sessions_add_up(tmp_path: Path) -> None:
     asked = Asked("web", (400.0,), 1, 60.0, (Competitor("cpu"),), 12.5)
     other = replace(asked, limit=13.0)
     keep(
-        results, asked, Played(quiet=[Quiet(1800.0, 0, 1800, 9)], live=[Live(5.0, 2.0, 9.0, *LOW)])
+        results,
+        asked,
+        Played(quiet=[Quiet(1800.0, 0, 1800, 9)], live=[[Live(5.0, 2.0, 9.0, *LOW)]]),
     )
     keep(
-        results, other, Played(quiet=[Quiet(1800.0, 1, 1800, 0)], live=[Live(5.0, 2.0, 7.0, *LOW)])
+        results,
+        other,
+        Played(quiet=[Quiet(1800.0, 1, 1800, 0)], live=[[Live(5.0, 2.0, 7.0, *LOW)]]),
     )
     keep(
-        results, asked, Played(quiet=[Quiet(3600.0, 0, 3600, 9)], live=[Live(5.0, 2.0, 9.0, *LOW)])
+        results,
+        asked,
+        Played(quiet=[Quiet(3600.0, 0, 3600, 9)], live=[[Live(5.0, 2.0, 9.0, *LOW)]]),
     )
     plays = read_plays(results)
     assert [session for session, _ in plays] == [asked.session, other.session]
@@ -160,9 +166,10 @@ def test_a_live_interval_is_held_against_the_requests_of_the_same_seconds() -> N
     assert begins[0] >= epoch + 1.0
     assert live[-1].at <= epoch + 30.0
     assert all(begin >= one.at for begin, one in zip(begins[1:], live, strict=False))
-    assert live_lines(live) == [
-        "of 6 looks, each of seconds of its own, 3 had their measured p95 within the interval "
-        "(50%), whose ends were 1.5 times apart; the figure was 33.3% off (medians)"
+    assert live_lines([live, [], live[:2]]) == [
+        "of 8 looks, each of seconds of its own, 5 had their measured p95 within the interval "
+        "(62%), whose ends were 1.5 times apart; the figure was 0.0% off (medians)",
+        "these looks are of 2 deployments, by which 50% to 100% were within (median 75%)",
     ]
     assert live_of(looks, []) == []
     later = SimpleNamespace(begin_s=now_s + 15.0, stop_s=now_s + 30.0, records=drive.records)
