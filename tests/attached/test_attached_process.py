@@ -224,7 +224,7 @@ def test_it_is_discovered_and_profiled_as_it_is(
     assert system.settings() == before
 
 
-def test_a_torn_or_foreign_journal_changes_nothing(tmp_path: Path) -> None:
+async def test_a_torn_or_foreign_journal_changes_nothing(tmp_path: Path) -> None:
     attached_folder().mkdir(parents=True)
     victim = tmp_path / "cpu.cfs_quota_us"
     victim.write_text("1")
@@ -234,5 +234,5 @@ def test_a_torn_or_foreign_journal_changes_nothing(tmp_path: Path) -> None:
     path = attached_folder() / "1-a.journal"
     path.write_text(f"{json.dumps(dead)}\n{json.dumps(entry)}\n{{torn")
     (attached_folder() / "2-b.journal").write_bytes(b"\xff\x00")
-    journal.reap()
+    assert await journal.Journal.reap() == ()
     assert victim.read_text() == "1", "a file outside of all control groups was written to"

@@ -174,14 +174,14 @@ async def test_what_cannot_be_set_back_is_told_and_set_back_by_reap(
     assert system.settings() != before
     (journal,) = attached_folder().glob("*.commands")
     journal.chmod(0o666)
-    (said,) = await command_journal.reap()
+    (said,) = await CommandJournal.reap()
     assert "no command in it is run" in said
     journal.chmod(0o600)
-    (said,) = await command_journal.reap()
+    (said,) = await CommandJournal.reap()
     assert said.startswith("not put back: ")
     assert "no more today" in said
     (tmp_path / "commands" / "mode").write_text("well")
-    assert await command_journal.reap() == (f"process {system.pid}: its vcpu is 80 again",)
+    assert await CommandJournal.reap() == (f"process {system.pid}: its vcpu is 80 again",)
     assert system.settings() == before
     assert not list(attached_folder().glob("*"))
 
@@ -218,7 +218,7 @@ async def test_what_a_dead_lab_left_limited_is_not_measured(
     with pytest.raises(LabError, match=r"changed its vcpu, and it is not put back yet"):
         await standing(attach(commanded(system, tmp_path, "fails")))
     mode.write_text("well")
-    assert await command_journal.reap() == (f"process {system.pid}: its vcpu is 80 again",)
+    assert await CommandJournal.reap() == (f"process {system.pid}: its vcpu is 80 again",)
     assert system.settings() == before
 
 

@@ -143,12 +143,12 @@ async def test_a_host_that_is_gone_is_put_back_once_it_answers(
     await lab.close()
     limited = system.settings()
     assert limited != before
-    (said,) = await remote_journal.reap()
+    (said,) = await RemoteJournal.reap()
     assert said.startswith("not put back: ")
     assert "is left changed" in said
     assert system.settings() == limited
     remote.cable("up")
-    said = " ".join(await remote_journal.reap())
+    said = " ".join(await RemoteJournal.reap())
     assert f"{system.quota.name} is 40000" in said
     assert system.settings() == before
     assert not list(attached_folder().glob("*"))

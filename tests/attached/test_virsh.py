@@ -17,7 +17,8 @@ from workbench.domain.attaching import Attached
 from workbench.domain.errors import DescriptorError, LabError, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
-from workbench.labs.attached import command_journal, virsh
+from workbench.labs.attached import virsh
+from workbench.labs.attached.command_journal import CommandJournal
 from workbench.labs.attached.discovering import Candidate, campaign_of, domains
 from workbench.labs.attached.domain_function import find_domain
 from workbench.labs.attached.own_settings import SettingGone
@@ -155,11 +156,11 @@ async def test_a_libvirt_that_is_gone_with_a_quota_set_is_asked_again_by_reap(
 
     with pytest.raises(LabStopped, match=r"its global_quota is left changed, it was -1 before"):
         await lab.drive(POINT, 3.0, meanwhile)
-    (said,) = await command_journal.reap()
+    (said,) = await CommandJournal.reap()
     assert said.startswith("not put back: libvirt domain web on root@lab-a: ")
     assert "it cannot be reached" in said
     (stand_in_virsh / "says").write_text("well")
-    assert await command_journal.reap() == (
+    assert await CommandJournal.reap() == (
         "libvirt domain web on root@lab-a: its global_quota is -1 again",
     )
     assert (stand_in_virsh / "quota").read_text() == "-1\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal, Untold
+from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal
 from workbench.labs.attached.own_settings import OwnSetting, SettingGone, same_value
 from workbench.labs.attached.virsh import DomainQuota
 
@@ -87,6 +87,10 @@ class CommandJournal(OwnedJournal):
             self.ours.setdefault(setting, []).append(ours)
             (self.unsure.discard if seen else self.unsure.add)(setting)
 
+    async def undo(self) -> tuple[str, ...]:
+        _refuse_what_others_may_write(self.path)
+        return await self.restore()
+
     async def restore(self) -> tuple[str, ...]:
         """Set everything back; a sentence about everything that was another.
 
@@ -138,20 +142,6 @@ class CommandJournal(OwnedJournal):
         return f"{setting.whose}: its {setting.resource} is {before or 'unlimited'}{AGAIN}"
 
 
-async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Set back what dead labs changed; a sentence about everything that was another, and about
-    everything that cannot be set back."""
-    said: list[str] = []
-    for journal in CommandJournal.of_the_dead(alive):
-        try:
-            _refuse_what_others_may_write(journal.path)
-            said += await journal.restore()
-        except LabError as error:
-            said.append(f"not put back: {error}")
-    untold.add(said)
-    return tuple(said)
-
-
 def _refuse_what_others_may_write(path: Path) -> None:
     """What stands in a journal is run."""
     try:
@@ -164,9 +154,6 @@ def _refuse_what_others_may_write(path: Path) -> None:
             where=str(path),
             remedy="Look at it, set back by hand what it names, and remove it",
         )
-
-
-untold = Untold()
 
 
 def refuse_another_labs(setting: OwnSetting, journal: CommandJournal, place: str) -> None:

@@ -7,11 +7,12 @@ everything back: the next lab, an engine that starts, `workbench reap`.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from workbench import files
-from workbench.domain.errors import LabError
+from workbench.domain.errors import LabError, LabGone
 from workbench.labs.docker.strays import Owner
 from workbench.paths import attached_folder
 from workbench.probes import cgroup, process
@@ -36,6 +37,21 @@ another is back."""
 Entry = dict[str, Any]
 
 
+class Untold:
+    """What reaping said in this process and no run has told yet: an engine reaps as it starts."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def add(self, said: Iterable[str]) -> None:
+        self._said.extend(said)
+
+    def take(self) -> list[str]:
+        """What was put back since this was asked last."""
+        said, self._said = self._said, []
+        return said
+
+
 @dataclass
 class OwnedJournal(ABC):
     """The file of what one lab changed: a header that says whose it is, an entry for each change.
@@ -46,9 +62,17 @@ class OwnedJournal(ABC):
 
     suffix: ClassVar[str]
     headings: ClassVar[tuple[str, ...]] = ()
+    undone: ClassVar[str] = "not put back"
+    """How a sentence begins about what could not be undone."""
+    untold: ClassVar[Untold]
+    """Of this kind of journal."""
     path: Path
     session: str
     owner: Owner
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.untold = Untold()
 
     @classmethod
     def new(cls, session: str, *headings: str) -> Self:
@@ -84,6 +108,42 @@ class OwnedJournal(ABC):
                     yield journal
             elif not journal.owner.may_live():
                 yield journal
+
+    @classmethod
+    async def reap(
+        cls, alive: frozenset[str] = frozenset(), *, strict: bool = False
+    ) -> tuple[str, ...]:
+        """Undo what dead labs changed; a sentence about everything that was another, and about
+        everything that cannot be undone yet, which is raised (`LabError`) if it is to be `strict`,
+        once all else is done."""
+        said: list[str] = []
+        failed: LabError | None = None
+        silent: set[str] = set()
+        for journal in cls.of_the_dead(alive):
+            if journal.asks in silent:
+                continue
+            try:
+                said += await journal.undo()
+            except LabError as error:
+                failed = error
+                if not strict:
+                    said.append(f"{cls.undone}: {error}")
+                if isinstance(error, LabGone) and journal.asks:
+                    silent.add(journal.asks)  # each would be waited for
+        cls.untold.add(said)
+        if strict and failed is not None:
+            raise failed
+        return tuple(said)
+
+    @property
+    def asks(self) -> str:
+        """Which other host has to answer for it; empty: none."""
+        return ""
+
+    @abstractmethod
+    async def undo(self) -> Sequence[str]:
+        """Undo what it says was changed; a sentence about everything that was another. Raises
+        `LabError` where something cannot be undone; the rest is."""
 
     def refuse(self, other: OwnedJournal | None, place: str) -> None:
         """Raise `LabError` where another lab has what is to be changed at `place`: the journal
@@ -159,6 +219,9 @@ class Journal(OwnedJournal):
     @cached_property
     def _mounts(self) -> dict[str, cgroup.Mount]:
         return cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
+
+    async def undo(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(self.restore)
 
     def restore(self) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -253,21 +316,6 @@ def _refused(whose: str, file: Path, error: OSError) -> LabError:
     )
 
 
-class Untold:
-    """What reaping said in this process and no run has told yet: an engine reaps as it starts."""
-
-    def __init__(self) -> None:
-        self._said: list[str] = []
-
-    def add(self, said: Iterable[str]) -> None:
-        self._said.extend(said)
-
-    def take(self) -> list[str]:
-        """What was put back since this was asked last."""
-        said, self._said = self._said, []
-        return said
-
-
 def _entries(path: Path) -> list[Entry]:
     """The lines of a journal that can be read, its header first. Raises `OSError`."""
     text = path.read_bytes()[:LONGEST].decode(errors="replace")
@@ -280,27 +328,6 @@ def _entry(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None
-
-
-def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Put back what dead labs changed; a sentence about everything that was another.
-
-    Raises `LabError` where something cannot be put back; the rest is.
-    """
-    said: list[str] = []
-    failed: LabError | None = None
-    for journal in Journal.of_the_dead(alive):
-        try:
-            said += journal.restore()
-        except LabError as error:
-            failed = error
-    untold.add(said)
-    if failed is not None:
-        raise failed
-    return tuple(said)
-
-
-untold = Untold()
 
 
 def in_use(file: Path) -> Journal | None:

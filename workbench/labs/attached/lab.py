@@ -22,17 +22,17 @@ from workbench.domain.lab import EMULATED, Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
-from workbench.labs.attached import command_journal, journal, remote_journal
 from workbench.labs.attached.attached_functions import AttachedFunction, RunningFunction
 from workbench.labs.attached.command_journal import CommandJournal
 from workbench.labs.attached.commanded_function import CommandedFunction
 from workbench.labs.attached.domain_function import DomainFunction, FoundDomain, find_domain
 from workbench.labs.attached.finding import FoundFunction, find
-from workbench.labs.attached.journal import AGAIN, Journal
+from workbench.labs.attached.journal import AGAIN, Journal, OwnedJournal
 from workbench.labs.attached.load_guard import Guard
 from workbench.labs.attached.own_settings import settings_of
 from workbench.labs.attached.remote_finding import RemoteFunctionFound
 from workbench.labs.attached.remote_hosts import RemoteHosts
+from workbench.labs.attached.remote_journal import RemoteJournal
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components import competing, driving, preflight, wiring
@@ -50,6 +50,8 @@ from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
 
+JOURNALS: tuple[type[OwnedJournal], ...] = (Journal, CommandJournal, RemoteJournal)
+"""Of what this lab changes: limits here, what commands set, limits of other hosts."""
 COSTS = LabCosts(deploy_s=1.0, allocate_s=0.01, drive_overhead_s=0.3)
 BY_PROGRAM = ("set-property", "command")
 """How resources are set that a program sets."""
@@ -133,9 +135,9 @@ class AttachedLab:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        await asyncio.to_thread(journal.reap, frozenset())
-        await command_journal.reap()
-        await remote_journal.reap()
+        await Journal.reap(strict=True)
+        await CommandJournal.reap()
+        await RemoteJournal.reap()
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
             found: FoundFunction | RemoteFunctionFound | FoundDomain
@@ -360,8 +362,7 @@ class AttachedLab:
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
     def _told(self) -> list[str]:
-        here = (*journal.untold.take(), *command_journal.untold.take())
-        untold = (*here, *remote_journal.untold.take())
+        untold = [said for kind in JOURNALS for said in kind.untold.take()]
         news, self._news = [*untold, *self._news], []
         return news
 
@@ -620,11 +621,7 @@ class AttachedLab:
     @staticmethod
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the limits that dead sessions left; a sentence about each."""
-        try:
-            here = await asyncio.to_thread(journal.reap, alive)
-        except LabError as error:
-            here = (f"not put back: {error}",)
-        return (*here, *await command_journal.reap(alive), *await remote_journal.reap(alive))
+        return tuple([said for kind in JOURNALS for said in await kind.reap(alive)])
 
 
 def as_wanted(attached: Attached, error: LabError) -> LabError:

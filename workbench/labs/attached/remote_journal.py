@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.domain.attaching import SshAddress
-from workbench.domain.errors import LabError, LabGone
+from workbench.domain.errors import LabError
 from workbench.labs.attached.cgroup_limits import limit_files
 from workbench.labs.attached.journal import (
     AGAIN,
     PASSES,
     Entry,
     OwnedJournal,
-    Untold,
     settled,
 )
 from workbench.labs.attached.remote_finding import MACHINE, RemoteFunctionFound, mounts_of
@@ -91,6 +90,20 @@ class RemoteJournal(OwnedJournal):
         self.before.setdefault(file, seen)
         self.ours.setdefault(file, set()).add(str(entry["ours"]))
         self.shells.add(str(entry.get("shell", "")))
+
+    @property
+    def asks(self) -> str:
+        return self.host
+
+    async def undo(self) -> tuple[str, ...]:
+        try:
+            shell = RemoteShell(SshAddress.parse(self.host), REAP_S)
+        except ValueError:
+            return ()  # nothing of ours wrote that
+        try:
+            return await self.restore(shell)
+        finally:
+            await shell.close()
 
     async def restore(self, shell: RemoteShell) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -181,38 +194,11 @@ def _refused(whose: str, file: Path, error: OSError) -> LabError:
     )
 
 
-async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Put back what dead labs changed on other hosts; a sentence about everything that was
-    another, and about everything that cannot be put back yet."""
-    said: list[str] = []
-    silent: set[str] = set()
-    for journal in RemoteJournal.of_the_dead(alive):
-        if journal.host in silent:
-            continue
-        try:
-            shell = RemoteShell(SshAddress.parse(journal.host), REAP_S)
-        except ValueError:
-            continue  # nothing of ours wrote that
-        try:
-            said += await journal.restore(shell)
-        except LabError as error:
-            said.append(f"not put back: {error}")
-            if isinstance(error, LabGone):
-                silent.add(journal.host)  # each would be waited for
-        finally:
-            await shell.close()
-    untold.add(said)
-    return tuple(said)
-
-
 def _is_limit(file: Path, mounts: dict[str, Mount]) -> bool:
     """Whether it is a file that this workbench would write to."""
     folders = CgroupFolders("v2", file.parent, file.parent, file.parent)
     inside = any(file.is_relative_to(mount.point) for mount in mounts.values())
     return inside and ".." not in file.parts and file in limit_files(folders)
-
-
-untold = Untold()
 
 
 def in_use(host: str, machine: str, file: Path) -> RemoteJournal | None:

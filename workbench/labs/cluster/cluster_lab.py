@@ -24,7 +24,7 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.attached.attached_functions import RunningFunction
-from workbench.labs.attached.journal import AGAIN
+from workbench.labs.attached.journal import AGAIN, OwnedJournal
 from workbench.labs.attached.lab import (
     AnySource,
     AttachedLab,
@@ -33,7 +33,7 @@ from workbench.labs.attached.lab import (
     uncancelled,
 )
 from workbench.labs.base import LabCosts, LabSettings, OnUsage
-from workbench.labs.cluster import cluster_api, job_journal, pod_journal
+from workbench.labs.cluster import cluster_api
 from workbench.labs.cluster.cluster_api import (
     FORBIDDEN,
     UNAUTHORIZED,
@@ -60,6 +60,8 @@ from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
 
+JOURNALS: tuple[type[OwnedJournal], ...] = (JobJournal, PodJournal)
+"""Of what this lab changes: Jobs that send load, which end first, and CPU of pods."""
 COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=18.0)
 """A resize takes a second or two each way; the kubelet's look after the load ten or so; a Job's
 guard is there before the load."""
@@ -93,9 +95,9 @@ class ClusterLab(AttachedLab):
         if self._from_here and (short := lacking()):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        self._news += [*await job_journal.reap(), *await pod_journal.reap()]  # load first
-        pod_journal.untold.take()
-        job_journal.untold.take()
+        for kind in JOURNALS:
+            self._news += await kind.reap()
+            kind.untold.take()
         self._api = await self._connection.enter_async_context(
             ClusterApi.connected(self._pods.context, self._pods.kubeconfig)
         )
@@ -217,7 +219,7 @@ class ClusterLab(AttachedLab):
         )
 
     def _told(self) -> list[str]:
-        untold = (*pod_journal.untold.take(), *job_journal.untold.take())
+        untold = [said for kind in JOURNALS for said in kind.untold.take()]
         news, self._news = [*untold, *self._news], []
         return news
 
@@ -387,7 +389,7 @@ class ClusterLab(AttachedLab):
     @staticmethod
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the CPU, and delete the Jobs, that dead sessions left; a sentence about each."""
-        return (*await job_journal.reap(alive), *await pod_journal.reap(alive))
+        return tuple([said for kind in JOURNALS for said in await kind.reap(alive)])
 
 
 def _of_node(facts: HostFacts, node: Json) -> HostFacts:

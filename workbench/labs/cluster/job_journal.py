@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import Entry, OwnedJournal, Untold
+from workbench.labs.attached.journal import Entry, OwnedJournal
 from workbench.labs.cluster.cluster_api import ClusterApi
 from workbench.labs.cluster.job_manifest import JOB, RUN, SESSION, label_of
 from workbench.labs.cluster.pod_journal import REAP_S
@@ -20,6 +20,7 @@ from workbench.labs.cluster.pod_journal import REAP_S
 class JobJournal(OwnedJournal):
     """Jobs of one lab, through one API server."""
 
+    undone = "not deleted"
     suffix = ".jobs"
     headings = ("context", "kubeconfig", "run")
     context: str = ""
@@ -51,6 +52,14 @@ class JobJournal(OwnedJournal):
         if self.run and isinstance(namespace, str) and isinstance(name, str) and label_of(name):
             self.names[label_of(name)] = namespace
 
+    @property
+    def asks(self) -> str:
+        return self.context
+
+    async def undo(self) -> tuple[str, ...]:
+        async with ClusterApi.connected(self.context, self.kubeconfig, REAP_S) as api:
+            return await self.remove(api)
+
     async def remove(self, api: ClusterApi, only: str = "") -> tuple[str, ...]:
         """Delete every Job that is still there, or one of them; a sentence about each.
 
@@ -80,20 +89,3 @@ class JobJournal(OwnedJournal):
         if not self.names:
             self.path.unlink(missing_ok=True)
         return tuple(said)
-
-
-async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Delete the Jobs that dead labs left; a sentence about each, and about those that cannot be
-    deleted yet."""
-    said: list[str] = []
-    for journal in JobJournal.of_the_dead(alive):
-        try:
-            async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
-                said += await journal.remove(api)
-        except LabError as error:
-            said.append(f"not deleted: {error}")
-    untold.add(said)
-    return tuple(said)
-
-
-untold = Untold()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal, Untold
+from workbench.labs.attached.journal import AGAIN, Entry, OwnedJournal
 from workbench.labs.cluster.cluster_api import CONFLICT, NOT_FOUND, ApiRefused, ClusterApi, Json
 from workbench.labs.cluster.cpu_amounts import CpuGiven
 from workbench.labs.cluster.found_pod import FoundPod, spec_of
@@ -74,6 +74,14 @@ class PodJournal(OwnedJournal):
         before, ours = _given(entry["before"]), _given(entry["ours"])
         self.before.setdefault(whose, before)
         self.ours.setdefault(whose, []).append(ours)
+
+    @property
+    def asks(self) -> str:
+        return self.context
+
+    async def undo(self) -> tuple[str, ...]:
+        async with ClusterApi.connected(self.context, self.kubeconfig, REAP_S) as api:
+            return await self.restore(api)
 
     async def restore(self, api: ClusterApi) -> tuple[str, ...]:
         """Ask for what was before; a sentence about every container that had another CPU.
@@ -139,23 +147,6 @@ def _given(pair: Any) -> CpuGiven:
     given = CpuGiven(str(limit), str(request))
     given.same(given)  # raises for what is no amount
     return given
-
-
-async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Put back what dead labs changed; a sentence about everything that was another, and about
-    everything that cannot be put back yet."""
-    said: list[str] = []
-    for journal in PodJournal.of_the_dead(alive):
-        try:
-            async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
-                said += await journal.restore(api)
-        except LabError as error:
-            said.append(f"not put back: {error}")
-    untold.add(said)
-    return tuple(said)
-
-
-untold = Untold()
 
 
 def in_use(whose: FoundPod) -> PodJournal | None:
