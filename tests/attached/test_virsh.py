@@ -134,10 +134,12 @@ async def test_what_becomes_of_a_stand_in_stops_the_load(
     await lab.deploy(lab._campaign.targets[0].target, POINT.configuration)
 
     def meanwhile(usage: Mapping[str, Usage]) -> None:
-        (stand_in_virsh / file).write_text(f"{holds}\n")
+        written = stand_in_virsh / f"{file}.new"  # never read half written
+        written.write_text(f"{holds}\n")
+        written.replace(stand_in_virsh / file)
 
     with pytest.raises(LabStopped, match=said):
-        await lab.drive(POINT, 5.0, meanwhile)
+        await lab.drive(POINT, 20.0, meanwhile)  # it ends as soon as it is seen
     left = {"number": "12500", "quota": "30000"}.get(file, "-1")  # of another start: not ours
     assert (stand_in_virsh / "quota").read_text() == f"{left}\n"
     assert not list(attached_folder().glob("*"))
