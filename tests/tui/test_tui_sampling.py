@@ -37,6 +37,7 @@ from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.sample_rows import closer
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
 from workbench.tui.screens.reason import ReasonScreen
+from workbench.tui.watch import lab_time
 
 HISTOGRAM = LatencyHistogram(1.01, (500,), (10,))
 
@@ -288,3 +289,13 @@ async def test_a_sample_is_numbered_as_the_cursor_goes() -> None:
     async with opened(CuratingClient()) as pilot:
         await pilot.press("home", *("right",) * 9)
         assert "sample 8 of 8 load 1.6k" in await redrawn(pilot)
+
+
+def test_slow_responses_may_take_a_plan_far_beyond_its_estimate() -> None:
+    assert lab_time("docker", 200.0, 900.0) == "3.3 min of lab time"
+    assert lab_time("docker", 200.0, 1200.0) == (
+        "3.3 min of lab time; up to 20.0 min where responses are slow"
+    )
+    assert lab_time("sim:host_cores=16", 264.0, 5136.0) == (
+        "4.4 min of simulated time, 13 s on the clock; up to 4.3 min where responses are slow"
+    )

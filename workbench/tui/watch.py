@@ -42,11 +42,21 @@ WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
 
 
-def lab_time(lab: str, seconds: float) -> str:
-    """Lab time, and what that is on the clock where it passes faster there."""
-    if not lab.startswith("sim"):
-        return f"{duration(seconds)} of lab time"
-    return f"{duration(seconds)} of simulated time, {duration(seconds / WATCHED_PACE)} on the clock"
+MUCH_MORE = 5.0
+"""Times the estimated time, from which on it is told what it may come to."""
+
+
+def lab_time(lab: str, seconds: float, most_s: float = 0.0) -> str:
+    """Lab time, and what that is on the clock where it passes faster there; `most_s` is what it
+    may come to, where that is much more (windows last ten response times, which nobody knows)."""
+    simulated = lab.startswith("sim")
+    told = f"{duration(seconds)} of {'simulated' if simulated else 'lab'} time"
+    if simulated:
+        told += f", {duration(seconds / WATCHED_PACE)} on the clock"
+    if most_s > MUCH_MORE * seconds:
+        most = duration(most_s / WATCHED_PACE if simulated else most_s)
+        told += f"; up to {most} where responses are slow"
+    return told
 
 
 POLL_S = 0.5

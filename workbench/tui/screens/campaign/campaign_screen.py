@@ -444,7 +444,7 @@ class CampaignScreen(DraftScreen):
         configurations = counted(len(plan.configurations), "configuration")
         lines = [
             f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
-            f"{lab_time(plan.lab, self.costs.lab_s)}; seed {self.terms.seed}.",
+            f"{lab_time(plan.lab, self.costs.lab_s, plan.most_lab_s)}; seed {self.terms.seed}.",
             *(f"! {sentence(warning)}" for warning in plan.warnings),
         ]
         return "\n".join(lines)

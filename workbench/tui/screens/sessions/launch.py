@@ -137,13 +137,13 @@ def _plan_text(plan: Plan) -> str:
     """What the campaign's own sampler will take, as soon as that is known; until then, or where
     nobody can tell, what the plan allows at most."""
     of = f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}"
-    most = f"at most {counted(plan.samples, 'sample')}, {lab_time(plan.lab, plan.lab_s)}"
+    most = f"at most {counted(plan.samples, 'sample')}, {lab_time(plan.lab, plan.lab_s, plan.most_lab_s)}"
     own = next((cost for cost in plan.samplers if cost.figure != "unknown"), None)
     if own is None:
         told = f"{of}, {most}"
     else:
         told = (
             f"{of}; {own.sampler} takes about {counted(own.samples, 'sample')}, "
-            f"{lab_time(plan.lab, own.lab_s)} ({most.partition(',')[0]})"
+            f"{lab_time(plan.lab, own.lab_s, plan.most_lab_s)} ({most.partition(',')[0]})"
         )
     return "\n".join((told, *(f"!  {warning}" for warning in plan.warnings)))
