@@ -117,6 +117,24 @@ async def refused(bundle: Path, says: str) -> None:
             "configurations, row 1: resources is not a finite number",
         ),
         (
+            "configurations",
+            "SELECT * REPLACE (map(['haproxy.vcpu'], [{'number': NULL::DOUBLE,"
+            " 'text': NULL::VARCHAR}]) AS resources) FROM old",
+            "configurations, row 1: resources has a name without a value",
+        ),
+        (
+            "configurations",
+            "SELECT * REPLACE (map(['filesize'], [NULL::STRUCT(number DOUBLE, text VARCHAR)])"
+            " AS workload) FROM old",
+            "configurations, row 1: workload has a name without a value",
+        ),
+        (
+            "models",
+            "SELECT * REPLACE (map(['a'], [NULL::STRUCT(number DOUBLE, text VARCHAR)])"
+            " AS parameters) FROM old",
+            "models, row 1: parameters has a name without a value",
+        ),
+        (
             "models",
             "SELECT * REPLACE (['inf'::DOUBLE] AS coefficients) FROM old",
             "models, row 1: coefficients is not a finite number",

@@ -109,12 +109,25 @@ def refuse_nonsense(cursor: Cursor, folder: Path) -> None:
 
 _NUMBER = "lambda x: x.number"
 """Of a parameter's value (`rows._values`)."""
+_NEITHER = "x.number IS NULL AND x.text IS NULL"
+_NO_VALUE = {
+    ("configurations", "resources"): _NEITHER,
+    ("configurations", "workload"): _NEITHER,
+    ("models", "parameters"): "x IS NULL",  # a parameter of a model may be None, which is neither
+}
+"""By table and column: which values in a map no session has."""
 
 
 def _wrong(cursor: Cursor) -> Iterator[str]:
     yield from _wrong_events(cursor)
     yield from _wrong_numbers(cursor)
     yield from _infinite(cursor)
+    for (table, column), condition in _NO_VALUE.items():
+        for (row,) in cursor.execute(
+            f"SELECT rowid FROM {table} WHERE len(list_filter(map_values({column}),"  # noqa: S608
+            f" lambda x: {condition})) > 0 ORDER BY rowid LIMIT 1"
+        ).fetchall():
+            yield f"{table}, row {row + 1}: {column} has a name without a value"
 
 
 def _wrong_events(cursor: Cursor) -> Iterator[str]:

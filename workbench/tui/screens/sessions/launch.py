@@ -137,7 +137,8 @@ def _plan_text(plan: Plan) -> str:
     """What the campaign's own sampler will take, as soon as that is known; until then, or where
     nobody can tell, what the plan allows at most."""
     of = f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}"
-    most = f"at most {counted(plan.samples, 'sample')}, {lab_time(plan.lab, plan.lab_s, plan.most_lab_s)}"
+    at_most = lab_time(plan.lab, plan.lab_s, plan.most_lab_s)
+    most = f"at most {counted(plan.samples, 'sample')}, {at_most}"
     own = next((cost for cost in plan.samplers if cost.figure != "unknown"), None)
     if own is None:
         told = f"{of}, {most}"
