@@ -59,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     host_needs.required()  # a name that nobody knows is told before any test runs
     config.pluginmanager.register(FileCosts(limited=not accepting))
     driving.forked = not accepting
+    if not accepting:  # compiling shap's loops takes longer than they run on the few rows of a test
+        os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
     examples.full_length = accepting
     settings.register_profile(
         "repeatable", derandomize=True, deadline=None, max_examples=examples.examples()

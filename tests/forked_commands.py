@@ -128,9 +128,10 @@ class Started:
 
 
 class Forker:
-    """The process that forks, started with the first command."""
+    """The process that forks, started with the first command; in that environment, or in ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._once, self._joined = threading.Lock(), False
@@ -205,7 +206,7 @@ class Forker:
             with theirs:
                 at = theirs.fileno()
                 argv = [sys.executable, __file__, str(at), str(self.nice)]
-                self._process = subprocess.Popen(argv, pass_fds=[at])
+                self._process = subprocess.Popen(argv, pass_fds=[at], env=self._environment)
             atexit.register(self._close)
         return self._socket
 

@@ -182,29 +182,18 @@ async def test_screens(yard: Yard, tally: MakeTally) -> None:
 # ---------------------------------------------------------------------- commands
 
 
-@pytest_asyncio.fixture
-async def profiled(yard: Yard) -> Path:
-    """A session in which two functions are profiled, to be copied."""
-    client = await yard.engine_up()
-    await client.ask(RunCampaign(str(FUNCTIONS), session="f", lab="sim", seed=3))
-    async with client.follow("f") as feed:
-        assert (await Watched(feed).finish()).outcome == "done"
-    await yard.kill_engine()
-    kept = yard.workbench.root / "f.duckdb"
-    client = await yard.engine_up()  # merges what the killed one left
-    await stored_events(client, "f")
-    await yard.idle()
-    done = yard.start("export", "f", "--as", "bundle", "--output", str(kept.with_suffix(".bundle")))
-    assert (await yard.ended(done))[0] == 0
-    for file in yard.workspace.sessions.glob("f.duckdb*"):
-        shutil.copy(file, yard.workbench.root)
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session in which two functions are profiled, to be copied, and beside it its bundle."""
+    with a_workbench(tmp_path_factory.mktemp("profiled")) as made:
+        made.run("run", str(FUNCTIONS), "--session", "f", "--lab", "sim", "--seed", "3")
+        kept = made.root / "sessions" / "f.duckdb"
+        made.run("export", "f", "--as", "bundle", "--output", str(kept.with_suffix(".bundle")))
     return kept
 
 
 def copy_of(yard: Yard, profiled: Path, session: str) -> None:
-    for file in profiled.parent.glob("f.duckdb*"):
-        name = file.name.replace("f.duckdb", f"{session}.duckdb", 1)
-        shutil.copy(file, yard.workspace.sessions / name)
+    shutil.copy(profiled, yard.workspace.sessions / f"{session}.duckdb")
 
 
 async def kill_one_of(yard: Yard, dice: random.Random, longest_s: float, *arguments: str) -> bool:
@@ -243,6 +232,7 @@ async def test_commands_that_measure(
 ) -> None:
     wanted, longest_s, (command, *options) = MEASURING[part]
     counts = tally("kills", {part: wanted})
+    copy_of(yard, profiled, "f")
     before = await stored_events(await yard.engine_up(), "f")
     for number in counts.numbers(part):
         session = f"{command}-{number}"
@@ -268,6 +258,7 @@ async def test_commands_that_measure(
 
 async def test_imports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
     counts = tally("kills", {"import": 50})
+    copy_of(yard, profiled, "f")
     before = await stored_events(await yard.engine_up(), "f")
     bundle = str(profiled.with_suffix(".bundle"))
     for number in counts.numbers("import"):
@@ -290,6 +281,7 @@ async def test_imports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
 
 async def test_exports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
     counts = tally("kills", {"export": 50})
+    copy_of(yard, profiled, "f")
     before = await stored_events(await yard.engine_up(), "f")
     exports = yard.workspace.exports
     for number in counts.numbers("export"):

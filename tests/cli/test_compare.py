@@ -64,7 +64,7 @@ def test_a_true_difference_is_claimed_and_can_be_asked_for_as_exit_code(
 
     compared = workbench.json("compare", "before", "after", "--json")
     claims = {(d["figure"], d["wl"]): d for d in compared["differences"] if d["ratio"]}
-    overloaded = claims["throughput_rps", 30000.0]
+    overloaded = claims["throughput_rps", 8000.0]
     assert overloaded["verdict"] == "lower"
     assert 0.2 < overloaded["ratio"] < 0.6
     assert claims["capacity", None]["verdict"] == "lower"

@@ -25,6 +25,8 @@ def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
         chain_table(tmp_path / "linear" / f"exp-{level}.csv", functions, 3, level)
     for room in ("counter_scores", "counter_watch"):
         monkeypatch.setattr(f"workbench.models.{room}.OwnCounterModel", LineModel)
+    # The network is only beside ours.
+    monkeypatch.setattr("workbench.models.counter_models.GRID_FEW_ROWS", 1)
     counters([tmp_path / "linear"], more=MoreOfCounters(True, "router"), json=True)
     printed = json.loads(capsys.readouterr().out)
     described(printed, "`counters`")

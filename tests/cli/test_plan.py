@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from driving import REPOSITORY, Workbench
 
 from workbench import plugins
@@ -30,6 +31,7 @@ def test_plan_tells_what_each_sampler_would_cost(
     assert not list((workbench.root / "sessions").iterdir()), "nothing is stored"
 
 
+@pytest.mark.long
 def test_a_campaign_of_nine_parameters_is_planned(workbench: Workbench) -> None:
     campaign = REPOSITORY / "tests" / "data" / "wide.yaml"
     plan = workbench.json("plan", str(campaign), "--lab", "sim", "--json")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driving import Workbench
+from driving import REPOSITORY, Workbench
 
 WALL_TIMES = ("started_at",)
 
@@ -20,8 +20,35 @@ def taken(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in sample.items() if k not in WALL_TIMES} for sample in samples]
 
 
-def test_run_demo_prints_every_event_and_ends_with_the_breakpoints(workbench: Workbench) -> None:
-    events = workbench.events(*"run demo --lab sim --seed 7 --session t1 --headless --json".split())
+SMALL = REPOSITORY / "tests" / "data" / "small.yaml"
+SMALL_RUN = (str(SMALL), "1m", 2, ("haproxy", "capacity", "seed 7", "done"), "haproxy haproxy")
+DEMO_RUN = (
+    "demo",
+    "2m",
+    8,
+    ("haproxy-tinyproxy", "tinyproxy-haproxy", "capacity", "seed 7", "done"),
+    "tinyproxy-haproxy haproxy",
+)
+"""A campaign, a budget that ends it early, its configurations, words of `show`, whose log."""
+
+
+@pytest.mark.parametrize(
+    ("campaign", "budget", "configurations", "words", "whose"),
+    [
+        pytest.param(*SMALL_RUN, id="small"),
+        pytest.param(*DEMO_RUN, id="demo", marks=pytest.mark.long),
+    ],
+)
+def test_run_prints_every_event_and_ends_with_the_breakpoints(
+    workbench: Workbench,
+    campaign: str,
+    budget: str,
+    configurations: int,
+    words: tuple[str, ...],
+    whose: str,
+) -> None:
+    run = ("run", campaign, "--lab", "sim", "--headless", "--json")
+    events = workbench.events(*run, "--seed", "7", "--session", "t1")
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert {event["session"] for event in events} == {"t1"}
     last = events[-1]
@@ -30,14 +57,12 @@ def test_run_demo_prints_every_event_and_ends_with_the_breakpoints(workbench: Wo
     samples = taken(events)
     assert last["samples"] == len(samples) == len({sample["id"] for sample in samples})
     assert last["invalid"] == sum(not sample["valid"] for sample in samples)
-    configurations = {
-        (b["target"], json.dumps(b["configuration"]), b["rule"]) for b in last["breakpoints"]
-    }
-    assert len(configurations) == len(last["breakpoints"]) == 8 * 5
-    for found in last["breakpoints"]:
-        assert found["state"] in {"found", "none_in_range", "below_range", "unresolved"}
-        if found["state"] == "found":
-            assert found["low"] <= found["wl"] <= found["high"]
+    found = {(b["target"], json.dumps(b["configuration"]), b["rule"]) for b in last["breakpoints"]}
+    assert len(found) == len(last["breakpoints"]) == configurations * 5
+    for one in last["breakpoints"]:
+        assert one["state"] in {"found", "none_in_range", "below_range", "unresolved"}
+        if one["state"] == "found":
+            assert one["low"] <= one["wl"] <= one["high"]
 
     # The plan told the lab time within 25 %.
     plan = next(event["plan"] for event in events if event["event"] == "CampaignPlanned")
@@ -47,19 +72,18 @@ def test_run_demo_prints_every_event_and_ends_with_the_breakpoints(workbench: Wo
     begun = {
         seed: taken(
             workbench.events(
-                *f"run demo --lab sim --seed {seed} --session seed-{seed}".split(),
-                *"--headless --json --budget 2m".split(),
+                *run, "--seed", str(seed), "--session", f"seed-{seed}", "--budget", budget
             )
         )
         for seed in (7, 8)
     }
     assert begun[7] == samples[: len(begun[7])]
-    assert len(begun[7]) > 5
+    assert len(begun[7]) >= 2
     assert begun[8] != samples[: len(begun[8])]
 
     # What the functions wrote is in the session, and told as what it is: simulated.
     logged = workbench.run("show", "t1", "--logs").stdout.splitlines()
-    assert any("tinyproxy-haproxy haproxy: simulated: a queue with" in line for line in logged)
+    assert any(f"{whose}: simulated: a queue with" in line for line in logged)
     stored = workbench.run("show", "t1", "--logs", "--json").stdout.splitlines()
     assert [json.loads(line) for line in stored] == [
         event for event in events if event["event"] == "LogWritten"
@@ -68,11 +92,24 @@ def test_run_demo_prints_every_event_and_ends_with_the_breakpoints(workbench: Wo
 
     # The session explains itself.
     shown = workbench.run("show", "t1").stdout
-    for word in ("t1", "haproxy-tinyproxy", "tinyproxy-haproxy", "capacity", "seed 7", "done"):
+    for word in ("t1", *words):
         assert word in shown
     listed = {row["name"]: row for row in workbench.json("ls", "--json")}
     assert listed["t1"]["state"] == "finished"
     assert listed["t1"]["samples"] == len(samples)
+
+
+def test_the_demo_begins_with_its_plan(workbench: Workbench) -> None:
+    run = ("run", "demo", "--lab", "sim", "--seed", "7", "--headless", "--json", "--budget", "1m")
+    events = workbench.events(*run)
+    plan = next(event["plan"] for event in events if event["event"] == "CampaignPlanned")
+    planned = {one["target"] for one in plan["configurations"]}
+    assert {"haproxy-tinyproxy", "tinyproxy-haproxy"} < planned
+    assert len(plan["configurations"]) == 8
+    assert events[-1]["outcome"] == "budget"
+    begun = {sample["point"]["target"] for sample in taken(events)}
+    assert begun
+    assert begun <= planned
 
 
 @pytest.fixture

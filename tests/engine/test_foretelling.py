@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+from driving import REPOSITORY
 from session_making import campaign
 
 from workbench import plugins
+from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign, SamplingPlan
 from workbench.domain.parameters import LoadModel, Parameter, PrimaryWorkload
 from workbench.domain.samples import Sample
@@ -20,9 +23,11 @@ from workbench.engine.runs.planning import make_plan
 from workbench.engine.runs.sampler_cost import cost_of, stand_in
 from workbench.labs.base import LabCosts
 from workbench.models.selection import stated
+from workbench.paths import Workspace
 from workbench.sampling.base import Ask, Costs, Space
 from workbench.sampling.uniform import UniformSampler
 
+WIDE = REPOSITORY / "tests" / "data" / "wide.yaml"
 NAMES = ("uniform", "bisection", "random")
 COSTS = LabCosts(deploy_s=3, allocate_s=1, drive_overhead_s=0.5)
 
@@ -106,6 +111,23 @@ def test_what_cannot_be_played_whole_is_scaled_from_what_can(
     assert scaled["uniform"].samples == whole["uniform"].samples
     assert scaled["bisection"].samples < scaled["uniform"].samples
     assert cost_of(wide(**vars(plan)), "sim", COSTS, 1, "bisection") == scaled["bisection"]
+
+
+@pytest.mark.parametrize("name", plugins.names("samplers"))
+def test_of_nine_parameters_some_configurations_are_played(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """512 configurations; a play may have the samples of eight, however fast the host is."""
+    campaign = load_campaign(str(WIDE), workspace=Workspace(Path())).campaign
+    most = make_plan(campaign, "sim", COSTS)
+    assert (len(most.configurations), most.samples) == (2**9, 2**9 * 10)
+    monkeypatch.setattr(sampler_cost, "MOST_PLAYED", 80)
+    cost = cost_of(campaign, "sim", COSTS, 1, name)
+    assert cost.figure == "scaled", cost.note
+    assert cost.note == "from 8 of 512 configurations"
+    assert 0 < cost.samples <= most.samples
+    if name == "uniform":
+        assert cost.samples == most.samples, "each configuration takes all it may"
 
 
 def test_samplers_are_played_with_the_costs_of_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:

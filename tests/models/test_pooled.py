@@ -18,6 +18,8 @@ CANNOT_APPLY = {
     "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
 }
 CEILING = math.log(30.0)
+CONVERTED_BY_BASE = {"check_regressor_data_not_an_array"}
+"""Costly here; what it checks is of the base class of all models, and checked of the others."""
 FLOOR = math.log(0.1)
 
 
@@ -26,7 +28,8 @@ def _checks():
         name = getattr(check, "func", check).__name__
         if name not in CANNOT_APPLY:
             types = getattr(check, "keywords", {})  # the same data as float32, or read-only
-            marks = [pytest.mark.long] if types and name == "check_regressors_train" else []
+            again = (types and name == "check_regressors_train") or name in CONVERTED_BY_BASE
+            marks = [pytest.mark.long] if again else []
             yield pytest.param(estimator, check, id=name, marks=marks)
 
 

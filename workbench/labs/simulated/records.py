@@ -93,8 +93,8 @@ def counters(
     ) * hang.machine(at)
     cores = scene.options.host_cores
     busy = np.minimum(busy, cores * hang.machine(at)) + cores * (at - hang.machine(at))
-    answered = np.searchsorted(np.sort(passage.end_s), at, side="right")
-    in_flight = np.searchsorted(passage.start_s, at, side="right") - answered
+    answered = _passed(passage.end_s, at)
+    in_flight = _passed(passage.start_s, at) - answered
     others = scene.options.conntrack_share * CONNTRACK_LIMIT
     closed = connections_per_request(scene)
     return tuple(
@@ -114,6 +114,12 @@ def counters(
     )
 
 
+def _passed(instants: Floats, at: Floats) -> NDArray[np.int64]:
+    """How many instants, in any order, are not after each of the rising `at`, shape (at.size,)."""
+    first = np.searchsorted(at, instants)
+    return np.cumsum(np.bincount(first, minlength=at.size)[: at.size])
+
+
 def _component_counters(
     scene: Scene, stretch: LoadStretch, index: int, at: Floats
 ) -> list[ComponentCounters]:
@@ -121,10 +127,8 @@ def _component_counters(
     through = np.isin(
         stretch.route, [r for r, route in enumerate(scene.routes) if index in route.stations]
     )
-    started = np.sort(stretch.passage.start_s[through])
-    ended = np.sort(stretch.passage.end_s[through & ~stretch.passage.failed])
-    requests = np.searchsorted(started, at, side="right")
-    answers = np.searchsorted(ended, at, side="right")
+    requests = _passed(stretch.passage.start_s[through], at)
+    answers = _passed(stretch.passage.end_s[through & ~stretch.passage.failed], at)
     at = stretch.hang.machine(at)
     cpu = consumption.cpu_until(at) * stretch.burnt[index]
     limited = component.cores < component.threads
