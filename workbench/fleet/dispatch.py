@@ -27,6 +27,7 @@ from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.host_engine import lab_of
+from workbench.fleet.host_waits import tell_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -562,7 +563,17 @@ class Dispatch:
             # Another fleet may share that worker, which therefore knows no fleet's hosts file.
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
-        said = await self._remote(hand, tasks.measure_shard, plain)
+        waits = asyncio.create_task(
+            tell_waits(
+                self._client, hand.address, order.session,
+                lambda said: self._tell(f"{hand.name} {said}"),
+            )
+        )  # fmt: skip
+        try:
+            said = await self._remote(hand, tasks.measure_shard, plain)
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
