@@ -52,6 +52,9 @@ KEPT_PAUSE_S = 30.0
 """Before a host is asked again for a shard that it has measured and that could not be had."""
 KEPT_S = 120.0
 """For how long that is tried once nothing else is left."""
+ANCHOR_TRIES, ANCHOR_PAUSE_S = 3, 30.0
+"""How often a host tries its own anchor points, which no other can measure for it, and after which
+pause; it measures nothing else before."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -80,6 +83,8 @@ class OpenShard:
     bound: str = ""
     """The host that alone may measure it; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
+    tries: int = 0
+    """How often it failed on the host whose own it is."""
     kept: WorkbenchError | None = None
     """Why it is not here, though `host` has measured it: no other host measures it again."""
     again: float = 0.0
@@ -417,6 +422,8 @@ class Dispatch:
             return
         own = self._own.get(hand.name)
         if own is not None and now < own.again:
+            if own.kept is None:  # without them what it measures cannot be compared
+                return
             own = None
         waiting = own or self._next(hand.name, now)
         if waiting is None:
@@ -602,10 +609,9 @@ class Dispatch:
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
         now = asyncio.get_running_loop().time()
         self._doubts.failed(host, now)
-        own = self._own.get(host)
-        if own is waiting:
-            del self._own[host]
-        if own is waiting or waiting.bound or self._has_failed(waiting):
+        if self._own.get(host) is waiting:
+            self._failed_itself(host, waiting, why, now)
+        elif waiting.bound or self._has_failed(waiting):
             self._put_aside(waiting)
         else:
             self._waiting.append(waiting)
@@ -613,6 +619,24 @@ class Dispatch:
         if host in self._doubts.resting(self._able, now):
             failed = counted(self._doubts.row(host), "shard")
             self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
+
+    def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
+        """A host's anchor points have failed: it tries again, some times."""
+        own.tries += 1
+        if own.tries < ANCHOR_TRIES:
+            own.again = now + ANCHOR_PAUSE_S
+            self._tell(
+                f"anchor points failed on {host}, which tries again after {ANCHOR_PAUSE_S:g} s: "
+                f"{why}"
+            )
+            return
+        del self._own[host]
+        self._put_aside(own)
+        self._tell(
+            f"warning: {host} has no anchor points: no factor says how it compares with other "
+            "hosts. What it measures is stored, and no model learns from a session with it; "
+            "stop it, mend that host or take it off the hosts file, and give the same command again"
+        )
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
