@@ -82,6 +82,8 @@ class OpenShard:
     """That has begun it, and may have finished it; empty: none."""
     bound: str = ""
     """The host that alone may measure it; empty: any."""
+    meant_for: str = ""
+    """A host that is to begin it, which is waited for where it comes late; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
     tries: int = 0
     """How often it failed on the host whose own it is."""
@@ -151,6 +153,7 @@ class Dispatch:
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
     set_aside : shards that failed on every host that tried, with the failures by host.
+    cut_short : by key, of shards that are gathered and not whole, what is missing and why.
     """
 
     def __init__(
@@ -169,7 +172,8 @@ class Dispatch:
         self._attempts = 0
         self._stopping = False
         self.told_held: dict[str, str] = {}
-        self._total = len(self._waiting) + len(self._own)
+        every = (*self._waiting, *self._own.values())
+        self._known = {waiting.order.shard.key for waiting in every}
         self._unfit: dict[str, str] = {}
         self._doubts = HostDoubts()
         self._began = 0.0
@@ -185,6 +189,7 @@ class Dispatch:
         self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
+        self.cut_short: dict[str, str] = {}
 
     def bind(self, hosts: Mapping[str, str]) -> None:
         """Shards, by key, that go to this host and no other: where it does not come back they are
@@ -192,12 +197,21 @@ class Dispatch:
         for waiting in self._waiting:
             waiting.bound = hosts.get(waiting.order.shard.key, "")
 
+    def mean_for(self, hosts: Mapping[str, str]) -> None:
+        """Shards, by key, that are better begun by this host; where it is not there within
+        `RETURN_S`, or does something else, any other begins them."""
+        for waiting in self._waiting:
+            waiting.meant_for = hosts.get(waiting.order.shard.key, "")
+
     def carry_on(self, before: Dispatch) -> None:
-        """Count what another one has gathered and set aside for the same campaign."""
+        """Count what another one has gathered and set aside for the same campaign; a host that is
+        given nothing there is given nothing here."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
-        self._doubts = before._doubts
-        self._total += before.total
+        self._doubts, self._unfit = before._doubts, before._unfit
+        self._known |= before._known
+        for host in self._unfit.keys() & self._own.keys():
+            del self._own[host]
 
     @property
     def _left(self) -> bool:
@@ -217,7 +231,7 @@ class Dispatch:
     @property
     def total(self) -> int:
         """Shards, anchor points included."""
-        return self._total
+        return len(self._known)
 
     @property
     def unbegun(self) -> tuple[ShardOrder, ...]:
@@ -229,9 +243,10 @@ class Dispatch:
     def missing(self, orders: Sequence[ShardOrder]) -> list[str]:
         """Of these, what was not measured, and why."""
         return [
-            str(self.set_aside.get(order.shard.key) or OpenShard(order))
+            self.cut_short.get(order.shard.key)
+            or str(self.set_aside.get(order.shard.key) or OpenShard(order))
             for order in orders
-            if order.shard.key not in self.gathered
+            if order.shard.key not in self.gathered or order.shard.key in self.cut_short
         ]
 
     async def run(self) -> None:
@@ -438,7 +453,23 @@ class Dispatch:
         """What a host is to measure: what it began, else what waits for nobody else."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
         begun = next((w for w in fit if w.host == host and now >= w.again), None)
-        return begun or next((w for w in fit if self._is_free(w, now)), None)
+        free = [w for w in fit if self._is_free(w, now)]
+        own = next((w for w in free if w.meant_for == host), None)
+        return begun or own or next((w for w in free if not self._is_awaited(w, now)), None)
+
+    def _is_awaited(self, waiting: OpenShard, now: float) -> bool:
+        """Whether the host that it is meant for may still come, or come to it."""
+        host = waiting.meant_for
+        if host not in self.hosts or host in self._unfit or host in self.told_held:
+            return False
+        if self._asks_lost.get(host, 0) >= TRIES:
+            return False
+        hand = self._hands.get(host)
+        if hand is None:
+            return self._away_s(host, now) < RETURN_S
+        if host in waiting.failures or host in self._doubts.resting(self._able, now):
+            return False
+        return hand.waiting is None or hand.waiting is self._own.get(host)
 
     def _is_free(self, waiting: OpenShard, now: float) -> bool:
         """Whether it waits for no host: the one that began it cannot go on, and has said that it
@@ -671,7 +702,7 @@ class Dispatch:
         self._tell(
             f"{result.host}: {shard.target}, "
             f"{counted(len(shard.configurations), 'configuration')}, "
-            f"{how} ({len(self.gathered)} of {self._total} shards)"
+            f"{how} ({len(self.gathered)} of {self.total} shards)"
         )
 
     async def _fetched(self, hand: Hand, result: ShardResult) -> Path:
