@@ -24,7 +24,7 @@ from run import COMMAND, Sandbox
 from terminal import Terminal, cpu_s
 
 from workbench import paths
-from workbench.locks import FileLock, own
+from workbench.locks import HostLock, own
 
 SETTLING_S = 15.0
 """After the last screen has come up, and after the share has changed."""
@@ -75,7 +75,7 @@ def measure(viewers: int, seconds: float) -> dict[str, float]:
 def _measuring(sandbox: Sandbox) -> Iterator[None]:
     """As if some workspace measured on this host."""
     os.environ["XDG_RUNTIME_DIR"] = sandbox.environment["XDG_RUNTIME_DIR"]
-    lock = FileLock(paths.measuring_lock())
+    lock = HostLock(paths.measuring_lock())
     if not lock.take(own(sandbox.root, "as if")):
         raise SystemExit(f"{lock.path} is held")
     try:

@@ -35,7 +35,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.labs.base import LabSettings
 from workbench.labs.netns.lab import NetnsLab, lacking
 from workbench.labs.once import cache
-from workbench.paths import APPLICATION, measuring_lock, workspace
+from workbench.paths import LOCK_VARIABLE, workspace
 from workbench.sampling.shards import anchor, split
 
 NAMES = ("alpha", "beta")
@@ -148,26 +148,23 @@ def keys(folder: Path) -> Path:
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     user = home / ".ssh" / "id_ed25519"
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(user))
-    known, lock = [], folder / measuring_lock().name
-    lock.touch(0o600)
+    known = []
     for name in NAMES:
         own = folder / name
         own.mkdir()
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(own / "host_key"))
         kind, key, *_ = (own / "host_key.pub").read_text().split()
         known.append(f"{ADDRESSES[name]} {kind} {key}\n")
-        turns = own / "runtime" / APPLICATION
-        turns.mkdir(parents=True, mode=0o700)
-        turns.parent.chmod(0o700)
-        # One lock by two names: cores that are shared are measured on in turns.
-        (turns / measuring_lock().name).hardlink_to(lock)
+        (own / "runtime").mkdir(mode=0o700)
         (own / "machine-id").write_text(uuid.uuid4().hex + "\n")
         (own / "sshd_config").write_text(
             f"Port {PORT}\nListenAddress {ADDRESSES[name]}\nHostKey {own}/host_key\nPidFile none\n"
             f"AuthorizedKeysFile {user}.pub\nPasswordAuthentication no\nStrictModes no\nUsePAM no\n"
             "PermitRootLogin prohibit-password\n"
             f"SetEnv XDG_RUNTIME_DIR={own}/runtime XDG_STATE_HOME={own}/state "
-            f"XDG_CACHE_HOME={cache().parent}\n"
+            f"XDG_CACHE_HOME={cache().parent} "
+            # Cores that are shared are measured on in turns.
+            f"{LOCK_VARIABLE}={folder}/measuring.lock\n"
         )
     (home / ".ssh" / "known_hosts").write_text("".join(known))
     return home

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 for _library in ("OPENBLAS", "OMP"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+# Nobody waits for who measures on this host meanwhile: the lock is that of a runtime folder.
+os.environ[driving.LOCK_VARIABLE] = driving.MEASURING_LOCK
+
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
 providers.is_local_module_file = lambda _: False

@@ -19,6 +19,8 @@ from forked_commands import Started, forker
 
 COMMAND = Path(sys.executable).parent / "workbench"
 REPOSITORY = Path(__file__).parents[1]
+LOCK_VARIABLE, MEASURING_LOCK = "WORKBENCH_MEASURING_LOCK", "measuring.lock"
+"""What has each runtime folder be a host of its own, on which one campaign measures at a time."""
 LONGEST_COMMAND_S = 300
 forked = True
 """Whether commands are spared their imports; `make accept` runs them as they are installed."""
@@ -41,6 +43,7 @@ class Workbench:
         return inherited | {
             "WORKBENCH_WORKSPACE": str(self.root),
             "XDG_RUNTIME_DIR": str(self.runtime),
+            LOCK_VARIABLE: MEASURING_LOCK,
             "XDG_STATE_HOME": str(self.runtime / "state"),
             **self.variables,
         }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
+import stat
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,9 +16,13 @@ from pathlib import Path
 from typing import IO
 
 from workbench import files
+from workbench.domain.errors import UsageError
 
 POLL_S = 0.25
 """How often one that waits looks again. flock has no queue that could be awaited."""
+MOST_TEXT, LONGEST_WORD = 4096, 200
+"""Characters of a lock's file that are read, and of each word in it."""
+EVERYBODYS = 0o666
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,10 @@ class Holder:
     pid: int
     workspace: str
     session: str = ""
+
+
+UNKNOWN = Holder(0, "")
+"""Somebody who has not said who it is."""
 
 
 class FileLock:
@@ -40,13 +51,13 @@ class FileLock:
 
     def take(self, holder: Holder) -> bool:
         """Take the lock if it is free. Raises `OSError` if its file cannot be written."""
-        files.make_folder(self.path.parent)
-        file = open(self.path, "a+", opener=files.opener)  # noqa: SIM115
+        file = self._made()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.truncate(0)
-            json.dump(vars(holder), file)
-            file.flush()
+            if file.writable():
+                file.truncate(0)
+                json.dump(vars(holder), file)
+                file.flush()
         except BlockingIOError:
             file.close()
             return False
@@ -59,19 +70,40 @@ class FileLock:
 
     def holder(self) -> Holder | None:
         """Who holds it now, this process included; None if it is free."""
-        if self._file is None and not _is_locked(self.path):
+        if self._file is None and not self._is_locked():
             return None
         try:
-            return Holder(**json.loads(self.path.read_text()))
-        except (OSError, ValueError, TypeError):  # taken this instant: not written yet
-            return Holder(0, "")
+            with self._there() as file:
+                return _read(file.read(MOST_TEXT))
+        except OSError:
+            return UNKNOWN
 
     def free(self) -> None:
         """Give it back; idempotent. The file stays, since others may be waiting on it."""
         if self._file is not None:
-            self._file.truncate(0)
+            if self._file.writable():
+                self._file.truncate(0)
             self._file.close()
             self._file = None
+
+    def _made(self) -> IO[str]:
+        """Its file, made where it is missing. Raises `OSError`."""
+        files.make_folder(self.path.parent)
+        return open(self.path, "a+", opener=files.opener)
+
+    def _there(self) -> IO[str]:
+        """Its file, to be read. Raises `OSError`."""
+        return self.path.open("r")
+
+    def _is_locked(self) -> bool:
+        try:
+            with self._there() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     @asynccontextmanager
     async def queue(self, holder: Holder) -> AsyncIterator[None]:
@@ -84,17 +116,81 @@ class FileLock:
             self.free()
 
 
+class HostLock(FileLock):
+    """A lock between all users of a host, whose file lies where everybody may write (mode 1777).
+
+    The file is everybody's, so that whoever holds it can say so. It is neither followed elsewhere
+    nor waited for where it is no plain file, and made whole at once: kernels refuse to make a file
+    of a name that another user's file has there.
+    """
+
+    def _made(self) -> IO[str]:
+        """Raises `UsageError` where nobody here could hold it."""
+        try:
+            return self._opened()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            files.make_folder(self.path.parent)
+            number, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            try:
+                os.fchmod(number, EVERYBODYS)
+                with suppress(FileExistsError):  # somebody else was faster
+                    os.link(made, self.path)
+            finally:
+                os.close(number)
+                Path(made).unlink()
+            return self._opened()
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _there(self) -> IO[str]:
+        return self._opened()
+
+    def _opened(self) -> IO[str]:
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            number = os.open(self.path, os.O_RDWR | os.O_APPEND | flags)
+        except PermissionError:  # it can be held all the same, without a word
+            number = os.open(self.path, os.O_RDONLY | flags)
+            mode = "r"
+        else:
+            mode = "a+"
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            os.close(number)
+            raise OSError(errno.EINVAL, "is no file", str(self.path))
+        file: IO[str] = os.fdopen(number, mode)
+        file.seek(0)
+        return file
+
+    def _unusable(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"the lock of this host cannot be taken: {error.strerror or error}",
+            where=str(self.path),
+            remedy="Remove what lies there, or have WORKBENCH_MEASURING_LOCK name a file that all "
+            "who measure on this host can write",
+        )
+
+
 def own(workspace: Path, session: str = "") -> Holder:
     """This process as a holder."""
     return Holder(os.getpid(), str(workspace), session)
 
 
-def _is_locked(path: Path) -> bool:
+def _read(text: str) -> Holder:
+    """Who holds a lock by what its file says, which anybody may have written: bounded, and without
+    what a terminal would obey."""
     try:
-        with path.open("r") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+        said = Holder(**json.loads(text))
+        pid, words = said.pid, (said.workspace, said.session)
+        if not (isinstance(pid, int) and all(isinstance(word, str) for word in words)):
+            return UNKNOWN
+    except (ValueError, TypeError, RecursionError):  # taken this instant: not written yet
+        return UNKNOWN
+    return Holder(pid, *(_plain(word) for word in words))
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else "·" for c in text[:LONGEST_WORD])

@@ -1,7 +1,8 @@
 """Where things are: workspace, sessions, socket, locks, log, noise, settings, shipped templates.
 
 A *workspace* is a folder with `sessions/` in it. One engine owns it; its socket lies in the
-runtime folder of the user, since a path in the workspace could pass the limit for unix sockets.
+runtime folder of the user, since a path in the workspace could pass the limit for unix sockets. The
+lock for measuring is the host's.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import stat
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from workbench.domain.errors import UsageError
 
 APPLICATION = "vnf-workbench"
 WORKSPACE_VARIABLE = "WORKBENCH_WORKSPACE"
+LOCK_VARIABLE = "WORKBENCH_MEASURING_LOCK"
+EVERYBODYS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - a name that is the same for all users
 SOCKET_PATH_LIMIT = 100
 """Bytes; the kernel's own limit for unix sockets is 108."""
 
@@ -122,8 +126,25 @@ def runtime_folder() -> Path:
 
 
 def measuring_lock() -> Path:
-    """One per host and user: campaigns of several workspaces queue for it (decision 1)."""
-    return runtime_folder() / "measuring.lock"
+    """One per host: campaigns of all its workspaces, fleets and users queue for it (decision 1).
+
+    `WORKBENCH_MEASURING_LOCK` names another file, such as one that the containers of a machine
+    share; where that is no absolute path, in the user's runtime folder. Where a host has no folder
+    that is everybody's, each user has a lock of its own there.
+    """
+    if named := os.environ.get(LOCK_VARIABLE):
+        return runtime_folder() / named
+    folder = next((each for each in EVERYBODYS if _is_everybodys(each)), None)
+    return (folder or runtime_folder()) / f"{APPLICATION}-measuring.lock"
+
+
+def _is_everybodys(folder: Path) -> bool:
+    """Whether all users write there, and none can remove what another has made."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and bool(mode & stat.S_IWOTH)
 
 
 def noise_folder() -> Path:

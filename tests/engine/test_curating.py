@@ -9,7 +9,14 @@ import pytest_asyncio
 from engine_watching import SLOW, SMALL, Watched, stored_events, stored_samples
 
 from workbench.domain.errors import EngineError, NotAllowed, UsageError, WorkbenchError
-from workbench.domain.events import Event, ModelFitted, RunFinished, SampleTaken
+from workbench.domain.events import (
+    Event,
+    ModelFitted,
+    Noted,
+    RunFinished,
+    SampleTaken,
+    TargetDeployed,
+)
 from workbench.domain.messages import (
     ListSessions,
     ResumeSession,
@@ -34,6 +41,7 @@ from workbench.domain.sample_review import (
 )
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
+from workbench.engine.runs.sample_decisions import request_point
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
@@ -220,6 +228,35 @@ async def test_a_point_of_a_finished_campaign_resumes_it_for_that(client: Socket
     assert after.samples_taken >= count + 1
     assert 777.0 in [p.wl for p in after.configurations[0].samples]
     assert after.configurations[0].state in ("converged", "max_samples")
+
+
+async def test_points_of_a_finished_campaign_have_a_block_of_their_own_each_time(
+    client: SocketClient, engine: Engine
+) -> None:
+    """As a fleet that is planned in one place asks for them, round by round: each is a deployment,
+    and its samples have no number of another one."""
+    view = await run(client, "rounds")
+    item = view.configurations[0]
+    known = {s.id for s in await stored_samples(client, "rounds")}
+    last = max(s.block for s in await stored_samples(client, "rounds"))
+    for loads in ((701.0, 702.0), (703.0,)):
+        for wl in loads:
+            asked = RequestPoint("rounds", item.target, item.configuration, wl, "fleet")
+            await request_point(engine.library, asked, "fleet")
+        seq = (await view_of(client, "rounds")).seq
+        await client.ask(ResumeSession("rounds"))
+        async with client.follow("rounds") as feed:
+            watched = Watched(feed)
+            if watched.view.requested or watched.view.state != "finished":
+                await watched.finish()
+        new = [s for s in await stored_samples(client, "rounds") if s.id not in known]
+        known |= {s.id for s in new}
+        own = {s.block for s in new if s.point.wl in loads}
+        assert own == {last + 1}, "one deployment for those of a round, and none of before"
+        events = [e.fact for e in await stored_events(client, "rounds") if e.seq > seq]
+        assert own <= {fact.block for fact in events if isinstance(fact, TargetDeployed)}
+        assert not [fact for fact in events if isinstance(fact, Noted) and fact.level == "warning"]
+        last = max(s.block for s in await stored_samples(client, "rounds"))
 
 
 async def test_a_budget_that_is_extended_holds_after_a_restart(

@@ -30,7 +30,7 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import Configuration
 from workbench.engine.runs.sample_runner import NO_BYPASS
 from workbench.link.socket import SocketClient
-from workbench.locks import FileLock, Holder
+from workbench.locks import Holder, HostLock
 from workbench.paths import measuring_lock
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("faulty")]
@@ -232,7 +232,7 @@ async def test_another_image_is_refused_on_resume(
 
 
 async def test_a_campaign_waits_for_the_lock_of_the_host(client: SocketClient) -> None:
-    other = FileLock(measuring_lock())
+    other = HostLock(measuring_lock())
     assert other.take(Holder(1, "/another/workspace", "theirs"))
     FaultyLab.reaped.clear()
     try:

@@ -15,11 +15,12 @@ from test_fetched_bundles import GOOD, Sends
 from test_hosts_and_shards import anchors
 
 from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import SessionError
-from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatch import ANCHOR_TRIES, Dispatch
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
@@ -83,6 +84,57 @@ def test_a_host_is_given_nothing_once_it_disagrees_with_itself(
     assert client.given.count("gamma") == 1  # its anchor points
     assert len(dispatch.gathered) == len(shards) + len(HOSTS)
     assert not dispatch.set_aside
+
+
+class FailsAnchors(Measures):
+    """Beta cannot measure its anchor points at first."""
+
+    keys: frozenset[str] = frozenset()
+    failures = 0
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if work == "measure_shard" and address == "tls://beta":
+            order = codec.from_plain(codec.loads(argument), ShardOrder)
+            self.given.append(order.shard.key)
+            if self.failures and order.shard.key in self.keys:
+                self.failures -= 1
+                failed = ShardResult(order.shard.key, "beta", order.session, failure="no room")
+                return codec.dumps(codec.to_plain(failed))
+        return await super()._answer(work, argument, address)
+
+
+@pytest.mark.parametrize("failures", [ANCHOR_TRIES - 1, ANCHOR_TRIES])
+def test_anchor_points_that_fail_are_tried_again_before_anything_else(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.ANCHOR_PAUSE_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.host_doubts.REST_S", 0.1)
+    anchored = own(campaign)
+    orders = [ShardOrder("r", s, ()) for s in split(campaign, 4, run="r", lab="sim", seed=1)]
+    client: Any = FailsAnchors(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    client.keys = frozenset(order.shard.key for order in anchored.values())
+    client.failures = failures
+    said: list[str] = []
+    dispatch = Dispatch(client, orders, anchored, Ledger(tmp_path / "kept", {}), said.append)
+    dispatch.hosts = {host: LabHost(host, "simulated") for host in HOSTS}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+
+    assert not dispatch.missing(orders)
+    assert sum("tries again after" in text for text in said) == ANCHOR_TRIES - 1
+    mine = anchored["beta"].shard.key
+    keys = [key for key in client.given if key not in HOSTS]
+    assert keys[:ANCHOR_TRIES] == [mine] * ANCHOR_TRIES, "and nothing else before"
+    without = [text for text in said if text.startswith("warning: beta has no anchor points")]
+    if failures < ANCHOR_TRIES:
+        assert mine in dispatch.gathered
+        assert not dispatch.set_aside
+        assert not without
+    else:
+        assert dispatch.set_aside[mine].failures == {"beta": "no room"}
+        (text,) = without
+        assert "no factor says how it compares" in text
+        assert "no model learns from a session with it" in text
 
 
 def test_hosts_are_judged_by_three_and_read_once(

@@ -68,6 +68,8 @@ class Lab:
         }
         self.rounds: list[Sequence[ShardOrder]] = []
         self.said: list[str] = []
+        self.only_one = False
+        """Whether nobody measures what the other host has lost."""
         self.lost_in = 0
         """The number of the round in which the other host is lost; 0: in none."""
 
@@ -83,6 +85,10 @@ class Lab:
         for number, order in enumerate(asked.orders):
             given.append((asked.bound.get(order.shard.key, HOSTS[number % 2].name), order))
         for host, order in given:
+            if self.only_one and order in self.whole.values():
+                gone = OpenShard(order, failures={"one": "has no room"})
+                dispatch.set_aside[order.shard.key] = gone
+                continue
             if host == "other" and self.lost_in and len(self.rounds) >= self.lost_in:
                 if order.points:
                     gone = OpenShard(order, failures={host: "is gone"})
@@ -136,10 +142,26 @@ async def planned_for_both(lab: Lab) -> None:
 
 
 async def planned_with_a_loss(lab: Lab) -> None:
-    lab.lost_in = 2
+    lab.lost_in, lab.only_one = 2, True
     dispatch = await lab.planned()
 
+    # What nobody else can measure stays as it is, and is told to be less.
+    hosts = {o.shard.key: dispatch.gathered[o.shard.key].result.host for o in lab.orders}
+    assert set(hosts.values()) == {"one", "other"}
+    (key,) = (key for key, host in hosts.items() if host == "other")
+    piece = read_piece(dispatch.gathered[key])
+    assert dispatch.gathered[key].result.samples == len(piece.samples) >= 3
+    (missing,) = dispatch.missing(lab.orders)
+    assert f"{len(piece.samples)} samples by other alone, no other host measured" in missing
+    assert "has no room" in missing
+    assert any("no more points by other, which is gone; another host" in line for line in lab.said)
+
+    # The same command goes on, and another host measures it whole.
+    lab.only_one = False
+    lab.rounds.clear()
+    dispatch = await lab.planned()
     of_one_host(lab, dispatch)
+    assert not dispatch.missing(lab.orders)
     assert {dispatch.gathered[o.shard.key].result.host for o in lab.orders} == {"one"}
     assert any("1 shard of lost hosts" in line for line in lab.said)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from driving import Workbench
+from driving import LOCK_VARIABLE, MEASURING_LOCK, Workbench
 from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 
 from workbench import __version__
@@ -65,7 +65,8 @@ def sshd(workbench: Workbench) -> Iterator[Sshd]:
     settings.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile none\n"
         f"AuthorizedKeysFile {user_key}.pub\nPasswordAuthentication no\nStrictModes no\n"
-        f"UsePAM no\nPermitRootLogin prohibit-password\nSetEnv XDG_RUNTIME_DIR={folder}\n"
+        f"UsePAM no\nPermitRootLogin prohibit-password\nSetEnv XDG_RUNTIME_DIR={folder} "
+        f"{LOCK_VARIABLE}={MEASURING_LOCK}\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
     program = shutil.which("sshd") or "/usr/sbin/sshd"

@@ -30,7 +30,7 @@ from workbench.engine.core import SCREENS_SHARE, Engine
 from workbench.engine.process import serve, serving
 from workbench.engine.server import Server
 from workbench.link.socket import SocketClient
-from workbench.locks import FileLock, own
+from workbench.locks import HostLock, own
 from workbench.paths import Workspace, measuring_lock
 
 
@@ -228,7 +228,7 @@ async def test_while_somebody_measures_on_the_host_clients_share_what_is_left_fo
         bob = await SocketClient.connect(workspace.socket, "bob")
         await ann.ask(GetStatus())
         assert ann.share is None
-        lock = FileLock(measuring_lock())
+        lock = HostLock(measuring_lock())
         assert lock.take(own(Path("another workspace"), "real"))
         await told(ann, SCREENS_SHARE / 2)
         await bob.close()

@@ -37,7 +37,7 @@ from workbench.engine.runs.strays import reap_strays
 from workbench.engine.sessions.channel import Channel, Following
 from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
-from workbench.locks import FileLock, own
+from workbench.locks import FileLock, HostLock, own
 from workbench.log import logger, open_log, without_log
 from workbench.paths import Workspace, measuring_lock, notify_file
 
@@ -83,7 +83,7 @@ class Engine:
         self.library = Library(workspace)
         self._notifier = Notifier(notify_file(), self._warn)
         self.library.heard = self._notifier.hear
-        self.host_lock = FileLock(measuring_lock())
+        self.host_lock = HostLock(measuring_lock())
         self._http_address = http
         self._http: HttpDoor | None = None
         self._lock = FileLock(workspace.engine_lock)

@@ -23,7 +23,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.learning.guarded import GuardedSampler
 from workbench.engine.learning.sampler_worker import space_of
-from workbench.fleet.dispatch import Dispatch, Tell
+from workbench.fleet.dispatch import Dispatch, OpenShard, Tell
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.folding import ShardSession, read_piece
 from workbench.log import logger
@@ -48,12 +48,13 @@ log = logger("fleet")
 
 @dataclass(frozen=True)
 class FleetRound:
-    """What is handed out at once: shards, hosts' own, and to which host a shard is bound, by key;
-    `before` is whoever handed out the round before."""
+    """What is handed out at once: shards, hosts' own, and to which host a shard is bound, or better
+    given where that is there in time, by key; `before` is whoever handed out the round before."""
 
     orders: Sequence[ShardOrder]
     own: Mapping[str, ShardOrder] = field(default_factory=dict)
     bound: Mapping[str, str] = field(default_factory=dict)
+    meant_for: Mapping[str, str] = field(default_factory=dict)
     before: Dispatch | None = None
 
 
@@ -93,6 +94,7 @@ class CentralPlanning:
         self._beyond: dict[str, list[tuple[Configuration, float]]] = {}
         """By target: loads on the first host that the range of another does not reach."""
         self._planned: set[tuple[Configuration, float]] = set()
+        self._own: Mapping[str, ShardOrder] = {}
 
     async def run(self, own: Mapping[str, ShardOrder], measure: Measure) -> Dispatch:
         """Until nothing is left to ask for; who handed out the last round, with what was gathered
@@ -103,7 +105,10 @@ class CentralPlanning:
         own : anchor points of each host.
         measure : hands out a round until all of it is measured or set aside.
         """
-        dispatch = await measure(FleetRound(tuple(self._orders.values()), own))
+        self._own = own
+        # A host that comes later is given nothing in the rounds: a configuration stays where it is.
+        meant_for = dict(zip(self._orders, own, strict=False))
+        dispatch = await measure(FleetRound(tuple(self._orders.values()), own, meant_for=meant_for))
         for key in self._orders.keys() & dispatch.gathered.keys():
             await self._take(key, dispatch.gathered[key])
         await self._compare(own, dispatch)
@@ -116,7 +121,9 @@ class CentralPlanning:
         if self._lost:
             self._tell(f"{counted(len(self._lost), 'shard')} of lost hosts: measured again, whole")
             orders = [self._whole[key] for key in self._lost]
-            dispatch = await measure(FleetRound(orders, before=dispatch))
+            dispatch = await measure(
+                FleetRound(orders, self._anchors_left(dispatch), before=dispatch)
+            )
         self._gather(dispatch)
         return dispatch
 
@@ -129,16 +136,27 @@ class CentralPlanning:
             shard = going_on(self._orders[key].shard, points)
             orders[key] = replace(self._orders[key], shard=shard, points=tuple(points), goes_on=key)
             bound[shard.key] = self._pieces[key].host
-        dispatch = await measure(FleetRound(tuple(orders.values()), {}, bound, before))
+        own = self._anchors_left(before)
+        dispatch = await measure(FleetRound(tuple(orders.values()), own, bound, before=before))
         for key, order in orders.items():
             found = dispatch.gathered.get(order.shard.key)
             if found is not None:
                 await self._take(key, found)
             else:
-                failed = dispatch.set_aside.pop(order.shard.key, None)
+                failed = dispatch.set_aside.pop(order.shard.key, None) or OpenShard(order)
                 log.warning("planned points not measured", shard=key, why=str(failed))
+                why = next(iter(failed.failures.values()), "did not measure them")
+                self._tell(
+                    f"{failed.named}: no more points by {self._pieces[key].host}, which {why}; "
+                    "another host measures these configurations, whole, at the end"
+                )
                 self._lost[key] = None
         return dispatch
+
+    def _anchors_left(self, before: Dispatch) -> dict[str, ShardOrder]:
+        """Anchor points of the hosts that have come since, which measure them first."""
+        done = before.gathered.keys() | before.set_aside.keys()
+        return {host: order for host, order in self._own.items() if order.shard.key not in done}
 
     async def _take(self, key: str, found: Gathered) -> None:
         """Raises `SessionError` where the bundle is damaged, which was whole a moment ago."""
@@ -166,9 +184,12 @@ class CentralPlanning:
             found = self._rounds.get(key, [])
             for each in found:
                 dispatch.gathered.pop(each.result.key, None)
-            if key in self._lost:  # its samples stay on the host that began it
-                anew = dispatch.gathered.pop(self._whole[key].shard.key, None)
-                found = [anew] if anew is not None else []
+            if key in self._lost:
+                again = dispatch.gathered.pop(self._whole[key].shard.key, None)
+                if again is not None:  # its other samples stay on the host that began it
+                    found = [again]
+                else:  # nobody could: what there is counts
+                    self._cut_short(key, order, dispatch)
             if not found:
                 continue
             last = found[-1]
@@ -181,6 +202,21 @@ class CentralPlanning:
             )
             wall_s = sum(each.wall_s for each in found)
             dispatch.gathered[key] = replace(last, order=order, result=result, wall_s=wall_s)
+
+    def _cut_short(self, key: str, order: ShardOrder, dispatch: Dispatch) -> None:
+        """A shard has fewer points than were to be planned, and no other host measured it."""
+        other = dispatch.set_aside.pop(self._whole[key].shard.key, None)
+        if key not in self._pieces:
+            if other is not None:
+                dispatch.set_aside[key] = other
+            return
+        piece, shard = self._pieces[key], order.shard
+        why = next(iter(other.failures.values()), "") if other is not None else ""
+        dispatch.cut_short[key] = (
+            f"{shard.target} {', '.join(shard.configurations)}: "
+            f"{counted(len(piece.samples), 'sample')} by {piece.host} alone, no other host "
+            "measured them whole" + (f": {why}" if why else "")
+        )
 
     # ------------------------------------------------------------------ the plan
 

@@ -27,6 +27,7 @@ from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.host_engine import lab_of
+from workbench.fleet.host_waits import tell_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -51,6 +52,9 @@ KEPT_PAUSE_S = 30.0
 """Before a host is asked again for a shard that it has measured and that could not be had."""
 KEPT_S = 120.0
 """For how long that is tried once nothing else is left."""
+ANCHOR_TRIES, ANCHOR_PAUSE_S = 3, 30.0
+"""How often a host tries its own anchor points, which no other can measure for it, and after which
+pause; it measures nothing else before."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -78,7 +82,11 @@ class OpenShard:
     """That has begun it, and may have finished it; empty: none."""
     bound: str = ""
     """The host that alone may measure it; empty: any."""
+    meant_for: str = ""
+    """A host that is to begin it, which is waited for where it comes late; empty: any."""
     failures: dict[str, str] = field(default_factory=dict)
+    tries: int = 0
+    """How often it failed on the host whose own it is."""
     kept: WorkbenchError | None = None
     """Why it is not here, though `host` has measured it: no other host measures it again."""
     again: float = 0.0
@@ -145,6 +153,7 @@ class Dispatch:
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
     set_aside : shards that failed on every host that tried, with the failures by host.
+    cut_short : by key, of shards that are gathered and not whole, what is missing and why.
     """
 
     def __init__(
@@ -163,7 +172,8 @@ class Dispatch:
         self._attempts = 0
         self._stopping = False
         self.told_held: dict[str, str] = {}
-        self._total = len(self._waiting) + len(self._own)
+        every = (*self._waiting, *self._own.values())
+        self._known = {waiting.order.shard.key for waiting in every}
         self._unfit: dict[str, str] = {}
         self._doubts = HostDoubts()
         self._began = 0.0
@@ -179,6 +189,7 @@ class Dispatch:
         self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
+        self.cut_short: dict[str, str] = {}
 
     def bind(self, hosts: Mapping[str, str]) -> None:
         """Shards, by key, that go to this host and no other: where it does not come back they are
@@ -186,12 +197,21 @@ class Dispatch:
         for waiting in self._waiting:
             waiting.bound = hosts.get(waiting.order.shard.key, "")
 
+    def mean_for(self, hosts: Mapping[str, str]) -> None:
+        """Shards, by key, that are better begun by this host; where it is not there within
+        `RETURN_S`, or does something else, any other begins them."""
+        for waiting in self._waiting:
+            waiting.meant_for = hosts.get(waiting.order.shard.key, "")
+
     def carry_on(self, before: Dispatch) -> None:
-        """Count what another one has gathered and set aside for the same campaign."""
+        """Count what another one has gathered and set aside for the same campaign; a host that is
+        given nothing there is given nothing here."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
-        self._doubts = before._doubts
-        self._total += before.total
+        self._doubts, self._unfit = before._doubts, before._unfit
+        self._known |= before._known
+        for host in self._unfit.keys() & self._own.keys():
+            del self._own[host]
 
     @property
     def _left(self) -> bool:
@@ -211,7 +231,7 @@ class Dispatch:
     @property
     def total(self) -> int:
         """Shards, anchor points included."""
-        return self._total
+        return len(self._known)
 
     @property
     def unbegun(self) -> tuple[ShardOrder, ...]:
@@ -223,9 +243,10 @@ class Dispatch:
     def missing(self, orders: Sequence[ShardOrder]) -> list[str]:
         """Of these, what was not measured, and why."""
         return [
-            str(self.set_aside.get(order.shard.key) or OpenShard(order))
+            self.cut_short.get(order.shard.key)
+            or str(self.set_aside.get(order.shard.key) or OpenShard(order))
             for order in orders
-            if order.shard.key not in self.gathered
+            if order.shard.key not in self.gathered or order.shard.key in self.cut_short
         ]
 
     async def run(self) -> None:
@@ -416,6 +437,8 @@ class Dispatch:
             return
         own = self._own.get(hand.name)
         if own is not None and now < own.again:
+            if own.kept is None:  # without them what it measures cannot be compared
+                return
             own = None
         waiting = own or self._next(hand.name, now)
         if waiting is None:
@@ -430,7 +453,23 @@ class Dispatch:
         """What a host is to measure: what it began, else what waits for nobody else."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
         begun = next((w for w in fit if w.host == host and now >= w.again), None)
-        return begun or next((w for w in fit if self._is_free(w, now)), None)
+        free = [w for w in fit if self._is_free(w, now)]
+        own = next((w for w in free if w.meant_for == host), None)
+        return begun or own or next((w for w in free if not self._is_awaited(w, now)), None)
+
+    def _is_awaited(self, waiting: OpenShard, now: float) -> bool:
+        """Whether the host that it is meant for may still come, or come to it."""
+        host = waiting.meant_for
+        if host not in self.hosts or host in self._unfit or host in self.told_held:
+            return False
+        if self._asks_lost.get(host, 0) >= TRIES:
+            return False
+        hand = self._hands.get(host)
+        if hand is None:
+            return self._away_s(host, now) < RETURN_S
+        if host in waiting.failures or host in self._doubts.resting(self._able, now):
+            return False
+        return hand.waiting is None or hand.waiting is self._own.get(host)
 
     def _is_free(self, waiting: OpenShard, now: float) -> bool:
         """Whether it waits for no host: the one that began it cannot go on, and has said that it
@@ -562,7 +601,17 @@ class Dispatch:
             # Another fleet may share that worker, which therefore knows no fleet's hosts file.
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
-        said = await self._remote(hand, tasks.measure_shard, plain)
+        waits = asyncio.create_task(
+            tell_waits(
+                self._client, hand.address, order.session,
+                lambda said: self._tell(f"{hand.name} {said}"),
+            )
+        )  # fmt: skip
+        try:
+            said = await self._remote(hand, tasks.measure_shard, plain)
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
@@ -591,10 +640,9 @@ class Dispatch:
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
         now = asyncio.get_running_loop().time()
         self._doubts.failed(host, now)
-        own = self._own.get(host)
-        if own is waiting:
-            del self._own[host]
-        if own is waiting or waiting.bound or self._has_failed(waiting):
+        if self._own.get(host) is waiting:
+            self._failed_itself(host, waiting, why, now)
+        elif waiting.bound or self._has_failed(waiting):
             self._put_aside(waiting)
         else:
             self._waiting.append(waiting)
@@ -602,6 +650,24 @@ class Dispatch:
         if host in self._doubts.resting(self._able, now):
             failed = counted(self._doubts.row(host), "shard")
             self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
+
+    def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
+        """A host's anchor points have failed: it tries again, some times."""
+        own.tries += 1
+        if own.tries < ANCHOR_TRIES:
+            own.again = now + ANCHOR_PAUSE_S
+            self._tell(
+                f"anchor points failed on {host}, which tries again after {ANCHOR_PAUSE_S:g} s: "
+                f"{why}"
+            )
+            return
+        del self._own[host]
+        self._put_aside(own)
+        self._tell(
+            f"warning: {host} has no anchor points: no factor says how it compares with other "
+            "hosts. What it measures is stored, and no model learns from a session with it; "
+            "stop it, mend that host or take it off the hosts file, and give the same command again"
+        )
 
     async def _gather(
         self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
@@ -636,7 +702,7 @@ class Dispatch:
         self._tell(
             f"{result.host}: {shard.target}, "
             f"{counted(len(shard.configurations), 'configuration')}, "
-            f"{how} ({len(self.gathered)} of {self._total} shards)"
+            f"{how} ({len(self.gathered)} of {self.total} shards)"
         )
 
     async def _fetched(self, hand: Hand, result: ShardResult) -> Path:

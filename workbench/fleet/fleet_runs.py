@@ -447,6 +447,7 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
     def made_of(client: Client, asked: FleetRound) -> Dispatch:
         dispatch = Dispatch(client, asked.orders, asked.own, Ledger(folder.run(name), local), tell)
         dispatch.bind(asked.bound)
+        dispatch.mean_for(asked.meant_for)
         if asked.before is not None:
             dispatch.carry_on(asked.before)
         dispatch.hosts = {host.name: host for host in fleet.hosts}

@@ -70,6 +70,14 @@ class HostEngine:
     def exports(self) -> Path:
         return self._engine.workspace.exports
 
+    def waits_for(self, session: str) -> str:
+        """Who measures on this host before that session may, as words; empty: nobody. One that this
+        host is not at yet waits for what it is at, of whichever fleet."""
+        if self._running and session != self._running:
+            return self._running
+        queue = self._engine.queue
+        return queue.held_by if session in queue.waiting else ""
+
     async def stop(self, sessions: Collection[str]) -> None:
         """End what is measured now if it is one of these; the samples taken so far are kept."""
         if self._running in sessions:

@@ -25,7 +25,7 @@ from workbench.fleet.dispatch import Tell
 from workbench.fleet.fleet_standing import FleetError, end_stray
 from workbench.fleet.keeper import AT_ONCE, last_line
 from workbench.fleet.tasks import LONGEST_WORD
-from workbench.locks import FileLock
+from workbench.locks import HostLock
 from workbench.log import without_log
 from workbench.paths import measuring_lock, workspace
 from workbench.probes.remote_shell import connect_by_ssh
@@ -120,7 +120,7 @@ async def reaped_here(asked: HostReaping) -> HostReaped:
         return HostReaped()
     try:
         pid = await end_stray(folder, asked.owner)
-        return HostReaped(pid, await reap_strays(FileLock(measuring_lock())))
+        return HostReaped(pid, await reap_strays(HostLock(measuring_lock())))
     except WorkbenchError as error:
         return HostReaped(failure=str(error))
 

@@ -48,6 +48,8 @@ class Measuring(Protocol):
 
     async def found(self, key: str, session: str) -> ShardResult | None: ...
 
+    def waits_for(self, session: str) -> str: ...
+
     async def stop(self, sessions: Collection[str]) -> None: ...
 
     async def sessions(self) -> tuple[SessionSummary, ...]: ...
@@ -111,6 +113,11 @@ async def tell_time(asked: bytes) -> float:
     """Seconds since the epoch by the clock that stamps this host's samples."""
     del asked
     return now()
+
+
+async def whom_it_waits_for(session: str) -> str:
+    """Who measures on this host before that session may; empty: nobody."""
+    return _measuring().waits_for(session)
 
 
 async def list_sessions() -> bytes:

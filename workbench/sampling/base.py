@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
@@ -66,6 +66,13 @@ class Ask:
     block: int = 0
     """Samples of one block share a deployment; with a new block the target is deployed anew, so
     that repetitions do not share one start's luck (METHOD.md 1). Blocks never decrease."""
+
+
+def planned_blocks(sampler: Any, plan: SamplingPlan) -> int:
+    """Deployments of each target: as many as this class of samplers says, else one for each
+    repetition."""
+    said = getattr(sampler, "blocks", None)
+    return int(said(plan)) if said is not None else max(1, plan.repetitions)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,14 @@ _TOLERANCE = 1e-9
 """Relative; what rounding may do to an end of the range."""
 
 
-def complaint(ask: Ask, space: Space, samples: Iterable[Sample]) -> str:
+def complaint(ask: Ask, space: Space, samples: Iterable[Sample], planned: int | None = None) -> str:
     """Why an ask cannot be measured, as the end of a sentence; empty if it can.
 
-    `samples` are all of the target so far: nothing is measured twice under one number.
+    Parameters
+    ----------
+    samples : all of the target so far: nothing is measured twice under one number.
+    planned : blocks that the sampler's plan takes; later ones are of points that somebody else
+        asked for. None: all are the sampler's.
     """
     if ask.configuration not in space.configurations:
         return f"asks for {ask.configuration.key}, which is no configuration of the campaign"
@@ -34,7 +38,8 @@ def complaint(ask: Ask, space: Space, samples: Iterable[Sample]) -> str:
     last = -1
     for sample in samples:
         point = sample.point
-        last = max(last, sample.block)
+        if planned is None or sample.block < planned:
+            last = max(last, sample.block)
         if (point.configuration, point.wl, point.repetition) == (
             ask.configuration,
             ask.wl,

@@ -20,7 +20,7 @@ from workbench.engine.learning.guarded_model import (
     said,
     takes_over,
 )
-from workbench.sampling.base import Ask, Ending, Sampler, Space
+from workbench.sampling.base import Ask, Ending, Sampler, Space, planned_blocks
 from workbench.sampling.guard import complaint
 
 SAMPLER = "bisection"
@@ -91,7 +91,8 @@ class GuardedSampler:
             return None
         if not self._own:  # the stand-in counts its blocks from 0, whatever was deployed before
             return replace(ask, block=max([ask.block, *(s.block for s in self._samples)]))
-        if wrong := complaint(ask, self._space, self._samples):
+        planned = planned_blocks(type(self._sampler), self._campaign.sampling)
+        if wrong := complaint(ask, self._space, self._samples, planned):
             raise PluginError(wrong)
         return ask
 

@@ -14,7 +14,7 @@ from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import Check, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.runs.opening import SIMULATED
-from workbench.locks import FileLock
+from workbench.locks import HostLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
 from workbench.probes import kernel_trace, perf_stat, resctrl
@@ -222,7 +222,8 @@ def _plugins(group: str, names: tuple[str, ...], broken: int) -> Check:
 
 
 def _paths(workspace: Workspace) -> list[Check]:
-    holder = FileLock(measuring_lock()).holder()
+    lock = HostLock(measuring_lock())
+    holder = lock.holder()
     return [
         Check("workspace", "ok", str(workspace.root)),
         Check("sessions", "ok", str(workspace.sessions)),
@@ -232,8 +233,11 @@ def _paths(workspace: Workspace) -> list[Check]:
         Check(
             "measuring lock",
             "ok",
-            f"held by {holder.session} ({holder.workspace}, process {holder.pid})"
-            if holder
-            else "free",
+            (
+                f"held by {holder.session} ({holder.workspace}, process {holder.pid})"
+                if holder
+                else "free"
+            )
+            + f"; {lock.path}",
         ),
     ]

@@ -12,6 +12,7 @@ from workbench.domain.sessions import Plan, PlannedConfiguration
 from workbench.engine.learning.sampler_worker import visit_s
 from workbench.engine.runs import bypass
 from workbench.labs.base import LabCosts
+from workbench.sampling.base import planned_blocks
 
 RECORDED = "recorded"
 """The lab that offers no load: its samples were judged where they were measured."""
@@ -65,8 +66,7 @@ def _too_little(campaign: Campaign) -> Iterator[str]:
 
 def blocks(sampling: SamplingPlan) -> int:
     """Deployments of each target: as many as its sampler says, else one for each repetition."""
-    said = getattr(plugins.load("samplers", sampling.method), "blocks", None)
-    return int(said(sampling)) if said is not None else max(1, sampling.repetitions)
+    return planned_blocks(plugins.load("samplers", sampling.method), sampling)
 
 
 def bypasses_s(campaign: Campaign, lab: str, costs: LabCosts) -> float:

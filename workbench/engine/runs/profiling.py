@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from workbench.domain.campaign import Campaign, TargetPlan
@@ -24,7 +24,7 @@ from workbench.engine.learning.sampler_client import SamplerCase, SamplerClient
 from workbench.engine.learning.sampler_worker import Advice, first_s
 from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.control import Place
-from workbench.engine.runs.planning import bypasses_s
+from workbench.engine.runs.planning import blocks, bypasses_s
 from workbench.engine.runs.sample_runner import Ending, SampleRunner, SampleRunnerParts
 from workbench.measuring.floor import VarianceFloor
 from workbench.sampling.base import Ask
@@ -113,7 +113,7 @@ class Profiler:
         )
         unfitted = dict.fromkeys(self._fitted_perhaps(target))
         advice = await self._advise(advisor, self._due(unfitted, ()))
-        while (ask := self._requested(target) or advice.ask) is not None:
+        while (ask := await self._next(target, advice)) is not None:
             ending = await self.visits.hold(self._foreseen_s(plan, ask, advice))
             if ending is not None:
                 await self._fit_rest(advisor, unfitted)
@@ -153,6 +153,21 @@ class Profiler:
     def requests(self, target: str) -> bool:
         """Whether somebody waits for a point of that target."""
         return self._requested(target) is not None
+
+    async def _next(self, target: str, advice: Advice) -> Ask | None:
+        """What is measured next; None: nothing."""
+        wanted = self._requested(target)
+        if wanted is None:
+            return advice.ask
+        if advice.ask is None and self._bench.target != target:
+            # Whoever else measured under the last number did so on another deployment.
+            planned = await self._pool.run(blocks, self._campaign.sampling)
+            return replace(wanted, block=self._unused_block(target, planned))
+        return wanted
+
+    def _unused_block(self, target: str, planned: int) -> int:
+        """The first block that is neither taken nor one of those that the sampler plans."""
+        return max([planned, *(sample.block + 1 for sample in self._samples[target])])
 
     def _requested(self, target: str) -> Ask | None:
         """A point that somebody asked for goes before those of the sampler; on what is deployed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -102,7 +101,7 @@ class Queue:
     def held_by(self) -> str:
         """Who measures on this host in another workspace; empty if nobody does."""
         holder = self._host_lock.holder()
-        if holder is None or holder.pid == os.getpid():
+        if holder is None or self._host_lock.held:
             return ""
         return f"{holder.session} ({holder.workspace}, process {holder.pid})"
 

@@ -1,0 +1,135 @@
+"""One campaign measures on a host at a time, whoever's it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from driving import LOCK_VARIABLE
+
+from workbench import paths
+from workbench.domain.errors import UsageError
+from workbench.locks import UNKNOWN, Holder, HostLock
+from workbench.paths import measuring_lock
+
+OWN = Holder(7, "/home/ann/lab", "demo")
+NOBODY = 65534
+
+
+@pytest.fixture
+def everybodys() -> Iterator[Path]:
+    """A folder as /run/lock is; those of pytest are closed to other users."""
+    with tempfile.TemporaryDirectory(prefix="wb-lock-") as folder:
+        Path(folder).chmod(0o1777)
+        yield Path(folder)
+
+
+def test_all_users_and_runtime_folders_of_a_host_have_one_lock(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, everybodys: Path
+) -> None:
+    monkeypatch.delenv(LOCK_VARIABLE)
+    monkeypatch.setattr(paths, "EVERYBODYS", (tmp_path, everybodys))
+    found = set()
+    for user in ("ann", "bob"):
+        runtime = tmp_path / user
+        runtime.mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        found.add(measuring_lock())
+    assert [path.parent for path in found] == [everybodys]
+    monkeypatch.setattr(paths, "EVERYBODYS", (tmp_path, tmp_path / "none"))
+    assert measuring_lock().is_relative_to(tmp_path / "bob"), "else each user has one"
+    monkeypatch.setenv(LOCK_VARIABLE, "own.lock")
+    assert measuring_lock().parent.parent == tmp_path / "bob"
+    monkeypatch.setenv(LOCK_VARIABLE, "/srv/shared.lock")
+    assert measuring_lock() == Path("/srv/shared.lock")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's commands need root")
+def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
+    path = everybodys / "lock"
+    lock = HostLock(path)
+    umask = os.umask(0o077)
+    try:
+        assert lock.take(OWN)
+    finally:
+        os.umask(umask)
+    words = ["flock", "-n", "-E", "9", str(path), "true"]
+    assert subprocess.run(words, user=NOBODY, check=False).returncode == 9
+    lock.free()
+    says = 'echo \'{"pid": 8, "workspace": "/home/bob", "session": "his"}\' > $0; read -r _'
+    theirs = ["flock", str(path), "sh", "-c", says, str(path)]
+    with subprocess.Popen(theirs, user=NOBODY, stdin=subprocess.PIPE) as process:
+        while (holder := lock.holder()) in (None, UNKNOWN):
+            assert process.poll() is None
+        assert holder == Holder(8, "/home/bob", "his")
+        assert not lock.take(OWN)
+    assert [each.name for each in everybodys.iterdir()] == ["lock"], "nothing half made is left"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone writes what nobody may")
+def test_a_lock_that_can_only_be_read_is_held_without_a_word(everybodys: Path) -> None:
+    path = everybodys / "lock"
+    path.touch()
+    path.chmod(0o444)
+    code = (
+        "import os, sys, json; from pathlib import Path\n"
+        "from workbench.locks import Holder, HostLock; os.setgid(65534); os.setuid(65534)\n"
+        "lock = HostLock(Path(sys.argv[1])); print(lock.take(Holder(1, '')), flush=True)\n"
+        "sys.stdin.read(); lock.free()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        lock = HostLock(path)
+        assert not lock.take(OWN)
+        assert lock.holder() == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps({"pid": 8, "workspace": "\x1b[2J/w", "session": "s" * 999}), "·[2J/w"),
+        (json.dumps({"pid": "8", "workspace": "/w"}), ""),
+        (json.dumps({"pid": 8, "workspace": "/w", "session": None}), ""),
+        ("[" * 4000, ""),
+        ('{"pid": 8, "workspace": "' + "x" * 9999 + '"}', ""),
+    ],
+)
+def test_what_the_file_says_is_bounded_and_harmless(everybodys: Path, text: str, said: str) -> None:
+    lock, other = HostLock(everybodys / "lock"), HostLock(everybodys / "lock")
+    assert lock.take(OWN)
+    (everybodys / "lock").write_text(text)
+    holder = other.holder()
+    assert holder is not None
+    assert (holder.workspace, len(holder.session) <= 200) == (said, True)
+    lock.free()
+
+
+def test_what_lies_in_its_place_is_named_and_neither_followed_nor_waited_for(
+    everybodys: Path,
+) -> None:
+    (everybodys / "victim").write_text("precious")
+    for name in ("link", "pipe", "folder"):
+        path = everybodys / name
+        if name == "link":
+            path.symlink_to(everybodys / "victim")
+        elif name == "pipe":
+            os.mkfifo(path)
+        else:
+            path.mkdir()
+        lock = HostLock(path)
+        assert lock.holder() is None
+        with pytest.raises(UsageError, match="the lock of this host cannot be taken") as raised:
+            lock.take(OWN)
+        assert raised.value.where == str(path)
+        assert "WORKBENCH_MEASURING_LOCK" in str(raised.value)
+    assert (everybodys / "victim").read_text() == "precious"

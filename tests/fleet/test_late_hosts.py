@@ -1,0 +1,131 @@
+"""Hosts that come late, or are given nothing more, where all are planned for in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_anchor_judging import Measures
+from test_fetched_bundles import GOOD
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
+from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.fleet.central_planning import CentralPlanning, FleetRound
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.ledger import Ledger
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, split
+from workbench.store.bundle import MANIFEST
+
+HOSTS = ("alpha", "beta")
+
+
+class AlphaComesLate(Measures):
+    """It is not there at the first looks; who was given which shard, by its key."""
+
+    looks = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.by: dict[str, str] = {}
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        self.looks -= 1
+        if self.looks >= 0:
+            found["workers"].pop("tls://alpha", None)
+        return found
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if work == "measure_shard":
+            order = codec.from_plain(codec.loads(argument), ShardOrder)
+            self.by[order.shard.key] = address.removeprefix("tls://")
+        return await super()._answer(work, argument, address)
+
+
+def orders_of(tmp_path: Path, run: str = "r") -> list[ShardOrder]:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    return [ShardOrder("r", s, ()) for s in split(campaign, 1, run=run, lab="sim", seed=1)[:2]]
+
+
+def dispatch_of(
+    tmp_path: Path, client: Any, orders: list[ShardOrder], own: dict[str, ShardOrder]
+) -> Dispatch:
+    dispatch = Dispatch(client, orders, own, Ledger(tmp_path / "kept", {}), lambda _: None)
+    dispatch.hosts = {host: LabHost(host, "simulated") for host in HOSTS}
+    return dispatch
+
+
+def made(looks: int) -> AlphaComesLate:
+    client = AlphaComesLate(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    client.looks = looks
+    return client
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+
+
+@pytest.mark.parametrize(("looks", "alone"), [(40, False), (10**6, True)])
+def test_what_is_meant_for_a_host_waits_for_it_as_long_as_it_may_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, alone: bool
+) -> None:
+    """Else one that comes late would have no configuration, and nothing to do in any round."""
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.1 if alone else 30.0)
+    client, orders = made(looks), orders_of(tmp_path)
+    dispatch = dispatch_of(tmp_path, client, orders, {})
+    keys = [order.shard.key for order in orders]
+    dispatch.mean_for(dict(zip(keys, HOSTS, strict=True)))
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing(orders)
+    assert client.by == dict(zip(keys, ("beta" if alone else "alpha", "beta"), strict=True))
+
+
+def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_so_once(
+    tmp_path: Path,
+) -> None:
+    client, said = made(0), list[str]()
+    first, then = (dispatch_of(tmp_path, client, orders_of(tmp_path, r), {}) for r in ("1", "2"))
+    for dispatch in (first, then):
+        dispatch._tell = said.append
+        dispatch.unsteady = lambda found: {"alpha": "p95 scatters"} if found else {}
+    asyncio.run(asyncio.wait_for(first.run(), 30.0))
+    then.carry_on(first)
+    bound = orders_of(tmp_path, "2")[0]
+    then.bind({bound.shard.key: "alpha"})
+    asyncio.run(asyncio.wait_for(then.run(), 30.0))
+    assert said.count("alpha is given nothing: disagrees with itself: p95 scatters") == 1
+    assert then.set_aside[bound.shard.key].failures == {
+        "alpha": "disagrees with itself: p95 scatters"
+    }
+    assert then.total == 4
+
+
+def test_a_host_that_comes_in_a_later_round_measures_its_anchor_points_there(
+    tmp_path: Path,
+) -> None:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    own = {
+        host: ShardOrder("r", anchor(campaign, host=host, run="r", lab="sim", seed=1), ())
+        for host in HOSTS
+    }
+    plan = CentralPlanning(campaign, 1, (), {}, lambda _: None)
+    asked: list[FleetRound] = []
+    client: Any = made(0)
+
+    async def measure(given: FleetRound) -> Dispatch:
+        asked.append(given)
+        return dispatch_of(tmp_path, client, [], {})
+
+    async def rounds() -> None:
+        dispatch = await plan.run(own, measure)
+        dispatch.gathered[own["beta"].shard.key] = None  # type: ignore[assignment]
+        await plan._round({}, dispatch, measure)
+
+    asyncio.run(rounds())
+    assert [set(given.own) for given in asked] == [set(HOSTS), {"alpha"}]
