@@ -52,7 +52,7 @@ def asked(
 
 
 def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_samples(
-    session: str, capsys: pytest.CaptureFixture[str]
+    session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = asked(session, "haproxy,tinyproxy", capsys)
     assert (told["chain"], told["kpi"]) == ("haproxy-tinyproxy", "p95_ms")
@@ -71,6 +71,8 @@ def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_sa
     assert heading in " ".join(text.split())
     assert f"factor {1.0 + score['width']:.2g} end to end" in " ".join(text.split())
     assert len(measured_and_predicted(told)) == score["judged"]
+    monkeypatch.setattr("workbench.cli.counter_chain_words.terminal_columns", lambda: 80)
+    assert max(map(len, chain_text(told).splitlines())) <= 80
 
 
 def test_a_chain_that_nobody_measured_is_told_and_held_against_nothing(

@@ -12,6 +12,7 @@ from documented import described, known
 from driving import Workbench
 from published_counters import QuadraticModel, co_located, experiments
 
+from workbench.cli.counter_words import text_of
 from workbench.cli.counters import CountersOfSession, CountersReading, counters
 from workbench.domain.errors import UsageError
 
@@ -40,6 +41,9 @@ def test_rows_beside_competitors(
     assert "linear in cache references (Dobrescu), of all rows" in rows
     assert {"name": "pktsize", "why": "constant"} in printed["dropped"]
     assert len(printed["points"]) == 24
+    narrow = text_of(printed, 80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "no room here for: learned from; MAPE: least; MAPE: most" in " ".join(narrow.split())
 
 
 def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) -> None:

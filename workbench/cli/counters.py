@@ -124,8 +124,9 @@ def counters(
         return
     from workbench.cli.counter_chain_words import chain_text, measured_and_predicted
     from workbench.cli.counter_words import figure_text, text_of
+    from workbench.cli.tables import terminal_columns
 
-    put(chain_text(answer) if of.chain else text_of(answer))
+    put(chain_text(answer) if of.chain else text_of(answer, terminal_columns()))
     points = measured_and_predicted(answer) if of.chain else answer["points"]
     if plot and points:
         put(figure_text(points, str(answer["kpi"])))
