@@ -16,7 +16,7 @@ from workbench.domain.samples import Estimate
 
 def chain_text(answer: dict[str, Any]) -> str:
     """What it rests on, a table by operating point, what it was worth."""
-    lines = [*_heading(answer), ""]
+    lines = [*wrapped(answer["summary"]["sentence"]), "", *_heading(answer), ""]
     by_configuration: dict[str, list[dict[str, Any]]] = {}
     for point in answer["points"]:
         at = allocation(Configuration(**point["configuration"]))

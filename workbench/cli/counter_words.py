@@ -22,6 +22,8 @@ def text_of(answer: dict[str, Any], columns: int | None = None) -> str:
     words, kpi = partial(prose, columns=columns), answer["kpi"]
     strongest = answer["weights"][:MOST_WEIGHTS]
     parts = [
+        words(answer["summary"]["sentence"]),
+        "",
         words(_heading(answer)),
         *_models(answer, columns),
         "",

@@ -102,6 +102,7 @@ def counters(
     Example: workbench counters profile/flowmon --plot
     """
     from workbench.cli.context import put, put_json, say
+    from workbench.cli.counter_summary import with_summary
 
     if more.explain:
         from workbench.models.counter_effects import shap_package
@@ -117,6 +118,7 @@ def counters(
         answer = _session(paths or [], of, reading.kpi, more)
     else:
         answer = _published(paths or [], of, reading, more)
+    answer = with_summary(answer)
     for note in answer["notes"]:
         say(note)
     if json:
@@ -160,7 +162,7 @@ def _session(
         rows = {name: one.rows for name, one in counted.items()}
         found = transfer(of_own_experiments(rows), more.unseen)
     answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
-    return {"layout": "session", **answer, "transfer": found}
+    return {"layout": "session", "function": function, **answer, "transfer": found}
 
 
 def _composed(
