@@ -138,7 +138,7 @@ def _session(
     paths: list[Path], of: CountersOfSession, kpi: str, more: MoreOfCounters
 ) -> dict[str, Any]:
     """Models of the windows of a session's samples of one function alone."""
-    from workbench.cli.context import execute, session_name
+    from workbench.cli.context import execute, learned_here, session_name
     from workbench.cli.session_counters import counted_of, told_kpi
     from workbench.domain.errors import UsageError
     from workbench.models.counter_transfer import of_own_experiments
@@ -157,12 +157,16 @@ def _session(
         f"{function}: {len(own.rows.y)} windows of {own.window_s:g} s (median) in {own.samples} of "
         f"{own.of} samples"
     ]
-    found = None
-    if more.unseen:
-        rows = {name: one.rows for name, one in counted.items()}
-        found = transfer(of_own_experiments(rows), more.unseen)
-    answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
-    return {"layout": "session", "function": function, **answer, "transfer": found}
+
+    def learned() -> dict[str, Any]:
+        found = None
+        if more.unseen:
+            rows = {name: one.rows for name, one in counted.items()}
+            found = transfer(of_own_experiments(rows), more.unseen)
+        answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
+        return {"layout": "session", "function": function, **answer, "transfer": found}
+
+    return learned_here(learned)
 
 
 def _composed(
@@ -187,7 +191,7 @@ def _published(
     paths: list[Path], of: CountersOfSession, reading: CountersReading, more: MoreOfCounters
 ) -> dict[str, Any]:
     """Models of files that others published."""
-    from workbench.cli.context import say
+    from workbench.cli.context import learned_here, say
     from workbench.descriptors.co_located_files import is_co_located
     from workbench.domain.errors import UsageError
 
@@ -203,7 +207,7 @@ def _published(
         layout = Layout.CO_LOCATED if all(map(is_co_located, files)) else Layout.TABLE
     say(f"{len(files)} file{'s' * (len(files) != 1)}, read as {layout.value}")
     if layout is Layout.TABLE:
-        return _table(files, reading.kpi or "output_rate", more)
+        return learned_here(_table, files, reading.kpi or "output_rate", more)
     if more.unseen:
         raise UsageError(
             "these files have counters of one function's competitors only",
@@ -216,7 +220,7 @@ def _published(
             where="--kpi",
             remedy="Leave it out",
         )
-    return _co_located(files, reading.seeds, more)
+    return learned_here(_co_located, files, reading.seeds, more)
 
 
 def _files(paths: list[Path]) -> list[Path]:
