@@ -201,17 +201,23 @@ INTERRUPTED_SAID = "Interrupted: what was computed is dropped, and nothing is ch
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """While the body computes, Ctrl-C ends this task with a sentence; pressed again it does nothing
-    more, since what is cleaned up is ended soon, and what computes ends with the process."""
+    """While the body computes, Ctrl-C ends this task with a sentence.
+
+    From then on it is ignored, to the end of the process: what is cleaned up is ended soon, and a
+    signal while the loop is taken down would be told as a stack trace.
+    """
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     before, pressed = signal.getsignal(signal.SIGINT), False
 
     def interrupted() -> None:
         nonlocal pressed
-        if not pressed and task is not None:
-            pressed = True
-            say(INTERRUPTED_SAID)
-            task.cancel()
+        if pressed or task is None:
+            return
+        pressed = True
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        say(INTERRUPTED_SAID)
+        task.cancel()
 
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield  # as under nohup, or beside somebody else's loop
