@@ -13,7 +13,7 @@ from driving import Workbench
 from published_counters import QuadraticModel, co_located, experiments
 
 from workbench.cli.counter_words import text_of
-from workbench.cli.counters import CountersOfSession, CountersReading, counters
+from workbench.cli.counters import CountersOfSession, CountersReading, MoreOfCounters, counters
 from workbench.domain.errors import UsageError
 
 
@@ -81,5 +81,12 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="is no file but a pipe"):
         counters([tmp_path / "pipe"])
+    with pytest.raises(UsageError, match="--unseen: names no function"):
+        counters(two, more=MoreOfCounters(unseen=""))
+    with pytest.raises(UsageError, match="--seeds: is of Yala's rows, and these are tables"):
+        counters(two, reading=CountersReading(seeds=3))
+    for of in (CountersOfSession("s", "haproxy"), CountersOfSession("s", chain="a,b")):
+        with pytest.raises(UsageError, match="--seeds: is of Yala's rows, and a session is read"):
+            counters(of=of, reading=CountersReading(seeds=10))
     with pytest.raises(UsageError, match="did you mean output_rate"):
         counters(two, reading=CountersReading(kpi="output"))

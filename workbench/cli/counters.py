@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from workbench.models.counter_rows import CounterRows, DroppedFeature
 
 
+SEEDS = 10
+"""Of Yala's rows, models whose predictions are averaged."""
+
+
 class Layout(StrEnum):
     """How files of counters are laid out."""
 
@@ -39,8 +43,11 @@ class CountersReading:
         ),
     ] = ""
     seeds: Annotated[
-        int, typer.Option(min=1, max=50, help="Of Yala's rows: number of models to average.")
-    ] = 10
+        int | None,
+        typer.Option(
+            min=1, max=50, help=f"Of Yala's rows: number of models to average; default: {SEEDS}."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +80,9 @@ class MoreOfCounters:
         ),
     ] = False
     unseen: Annotated[
-        str,
+        str | None,
         typer.Option(help="Predict this function by models of the others, not trained on it."),
-    ] = ""
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
@@ -108,10 +115,7 @@ def counters(
         from workbench.models.counter_effects import shap_package
 
         shap_package()  # what is missing is said before anything is learned
-    if of.session and reading.layout:
-        from workbench.domain.errors import UsageError
-
-        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
+    _refuse_what_is_ignored(of, reading, more)
     if of.chain:
         answer = _composed(paths or [], of, reading.kpi, more)
     elif of.session:
@@ -134,6 +138,24 @@ def counters(
         put(figure_text(points, str(answer["kpi"])))
 
 
+def _refuse_what_is_ignored(
+    of: CountersOfSession, reading: CountersReading, more: MoreOfCounters
+) -> None:
+    """Raises `UsageError` of options that say nothing, or nothing of a session."""
+    from workbench.domain.errors import UsageError
+
+    if more.unseen is not None and not more.unseen.strip():
+        raise UsageError(
+            "names no function", where="--unseen", remedy="Name one that is there, or leave it out"
+        )
+    if of.session and reading.layout:
+        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
+    if of.session and reading.seeds is not None:
+        raise UsageError(
+            "is of Yala's rows, and a session is read", where="--seeds", remedy="Leave it out"
+        )
+
+
 def _session(
     paths: list[Path], of: CountersOfSession, kpi: str, more: MoreOfCounters
 ) -> dict[str, Any]:
@@ -144,7 +166,7 @@ def _session(
     from workbench.models.counter_transfer import of_own_experiments
 
     function = of.function or more.unseen
-    if paths or not function or more.unseen not in ("", function):
+    if paths or not function or (more.unseen or function) != function:
         raise UsageError(
             "a session is read by function, and files are not read beside it",
             where="--session",
@@ -207,6 +229,10 @@ def _published(
         layout = Layout.CO_LOCATED if all(map(is_co_located, files)) else Layout.TABLE
     say(f"{len(files)} file{'s' * (len(files) != 1)}, read as {layout.value}")
     if layout is Layout.TABLE:
+        if reading.seeds is not None:
+            raise UsageError(
+                "is of Yala's rows, and these are tables", where="--seeds", remedy="Leave it out"
+            )
         return learned_here(_table, files, reading.kpi or "output_rate", more)
     if more.unseen:
         raise UsageError(
@@ -220,7 +246,7 @@ def _published(
             where="--kpi",
             remedy="Leave it out",
         )
-    return learned_here(_co_located, files, reading.seeds, more)
+    return learned_here(_co_located, files, reading.seeds or SEEDS, more)
 
 
 def _files(paths: list[Path]) -> list[Path]:
