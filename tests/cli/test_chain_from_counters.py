@@ -85,6 +85,7 @@ def test_a_chain_that_nobody_measured_is_told_and_held_against_nothing(
     assert told["chain"] == "tinyproxy-haproxy"
     assert told["score"] is None
     assert "12 of 24 operating points of the chain" in told["said"]
+    assert "model 2 of 2: haproxy: throughput_rps from 16 windows" in told["said"]
     assert len(told["points"]) == 24, "four competitors, six loads"
     assert all(point["measured"] == [] for point in told["points"])
     most = max(point["value"]["value"] for point in told["points"] if point["value"])

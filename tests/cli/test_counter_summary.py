@@ -89,8 +89,10 @@ def test_of_a_chain_what_it_was_worth_is_told() -> None:
              "median_error": 0.072, "apart_error": 0.077, "width": 14.0}  # fmt: skip
     chain = {"layout": "chain", "chain": "a-b", "kpi": "p95_ms", "points": [{"outside": True}]}
     told = with_summary({**chain, "score": score})["summary"]["sentence"]
-    assert told.startswith(
-        "p95 of a-b: not trained on, its median error is 7.2 % on 7 of 12 samples, 100 % within "
+    assert told == (
+        "p95 of a-b: not trained on, median error 7.2 % on 7 of 12 samples, 100 % within their "
+        "interval; 5 outside of what was learned; if what others take of its cores is not counted, "
+        "the error is 7.7 %"
     )
     nobody = with_summary({**chain, "score": None})["summary"]["sentence"]
     assert "predicted at 1 operating point" in nobody

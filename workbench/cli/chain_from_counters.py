@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,12 +34,18 @@ def _composed_of(
     from workbench.engine.answers.counted_chains import (
         MOST_POINTS,
         CountedChain,
+        needed_kpis,
         score_of_chain,
     )
 
     cores = cores_of_chain(campaign, chain)
     ceiling = campaign.ceiling(kpi)
-    composed = CountedChain(chain, functions, kpi, cores, ceiling, learning=say)
+    load_model = functions[0].samples[0].load_model
+    of, number = len(functions) * len(needed_kpis(kpi, load_model)), count(1)
+    composed = CountedChain(
+        chain, functions, kpi, cores, ceiling,
+        learning=lambda words: say(f"model {next(number)} of {of}: {words}"),
+    )  # fmt: skip
     asked = list(measured.items())[:MOST_POINTS]
     points: list[CountedPoint] = []
     with PieceProgress("operating points of the chain") as progress:

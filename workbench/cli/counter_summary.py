@@ -105,16 +105,18 @@ def _of_chain(answer: dict[str, Any]) -> str:
             f"predicted at {counted(len(answer['points']), 'operating point')}, {outside} of them "
             "outside of what was learned; nobody has measured it in this session"
         )
-    rest = (
-        f"{score['outside']} are outside of what was learned, at {score['overloaded']} a function "
-        "is overloaded"
-    )
+    counts = {
+        "outside of what was learned": score["outside"],
+        "where a function is overloaded": score["overloaded"],
+    }
+    others = [f"{count} {what}" for what, count in counts.items() if count]
     if score["coverage"] is None:
-        return f"none of its {score['samples']} samples can be judged: {rest}"
+        return f"none of its {score['samples']} samples can be judged: {', '.join(others)}"
+    rest = f"; {', '.join(others)}" if others else ""
     return (
-        f"not trained on, its median error is {_tenths(score['median_error'])} on "
-        f"{score['judged']} of {score['samples']} samples, {_whole(score['coverage'])} within "
-        f"their interval; {rest}; if what others take of its cores is not counted, the error is "
+        f"not trained on, median error {_tenths(score['median_error'])} on {score['judged']} of "
+        f"{score['samples']} samples, {_whole(score['coverage'])} within their interval{rest}; if "
+        "what others take of its cores is not counted, the error is "
         f"{_tenths(score['apart_error'])}"
     )
 
