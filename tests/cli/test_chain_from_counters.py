@@ -46,13 +46,15 @@ def asked(
     session: str, chain: str, capsys: pytest.CaptureFixture[str], reading: CountersReading = P95
 ) -> dict[str, Any]:
     counters(of=CountersOfSession(session, chain=chain), reading=reading, json=True)
-    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
-    described(printed, "`counters`")
+    said = capsys.readouterr()
+    printed: dict[str, Any] = json.loads(said.out)
+    printed["said"] = said.err
+    described({name: one for name, one in printed.items() if name != "said"}, "`counters`")
     return printed
 
 
 def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_samples(
-    session: str, capsys: pytest.CaptureFixture[str]
+    session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = asked(session, "haproxy,tinyproxy", capsys)
     assert (told["chain"], told["kpi"]) == ("haproxy-tinyproxy", "p95_ms")
@@ -71,14 +73,19 @@ def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_sa
     assert heading in " ".join(text.split())
     assert f"factor {1.0 + score['width']:.2g} end to end" in " ".join(text.split())
     assert len(measured_and_predicted(told)) == score["judged"]
+    monkeypatch.setattr("workbench.cli.counter_chain_words.terminal_columns", lambda: 80)
+    assert max(map(len, chain_text(told).splitlines())) <= 80
 
 
 def test_a_chain_that_nobody_measured_is_told_and_held_against_nothing(
-    session: str, capsys: pytest.CaptureFixture[str]
+    session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("workbench.cli.piece_progress.QUIET_S", 0.0)
     told = asked(session, "tinyproxy,haproxy", capsys, CountersReading(kpi="throughput"))
     assert told["chain"] == "tinyproxy-haproxy"
     assert told["score"] is None
+    assert "12 of 24 operating points of the chain" in told["said"]
+    assert "model 2 of 2: haproxy: throughput_rps from 16 windows" in told["said"]
     assert len(told["points"]) == 24, "four competitors, six loads"
     assert all(point["measured"] == [] for point in told["points"])
     most = max(point["value"]["value"] for point in told["points"] if point["value"])

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from workbench.cli.context import computed, execute
+from workbench.cli.context import INTERRUPTED_SAID, computed, execute, learned_here
 
 ENDLESS = """
 import signal, time
@@ -41,3 +41,47 @@ def test_who_interrupts_does_not_wait_until_it_has_ended(number: signal.Signals)
         finally:
             running.kill()
     assert (running.returncode, said) == (130, b"")
+
+
+TWICE = """
+import asyncio, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a script starts
+from workbench.cli import context, main
+def endless():
+    print("learning", flush=True)
+    threading.Event().wait()
+async def learning():
+    try:
+        with context.interruptible():
+            await context.computed(endless)
+    finally:
+        print("ending", flush=True)
+        await context.computed(sys.stdin.readline)
+import workbench.cli.app as app
+app.app = lambda: context.execute(learning())
+main()
+"""
+
+
+def test_who_interrupts_twice_gets_one_sentence_and_no_stack_trace() -> None:
+    """Pressed again while what was begun is ended, as often as one likes."""
+    arguments = [sys.executable, "-c", TWICE]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"learning\n"
+            running.send_signal(signal.SIGINT)
+            assert running.stdout.readline() == b"ending\n"
+            running.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGINT)
+            said = running.communicate(b"go on\n", timeout=60)[1]
+        finally:
+            running.kill()
+    assert (running.returncode, said.decode()) == (130, f"{INTERRUPTED_SAID}\n")
+
+
+def test_what_is_learned_is_answered_and_ctrl_c_means_again_what_it_did() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert learned_here(divmod, 7, 3) == (2, 1)
+    assert signal.getsignal(signal.SIGINT) is before

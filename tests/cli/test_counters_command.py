@@ -12,7 +12,8 @@ from documented import described, known
 from driving import Workbench
 from published_counters import QuadraticModel, co_located, experiments
 
-from workbench.cli.counters import CountersOfSession, CountersReading, counters
+from workbench.cli.counter_words import text_of
+from workbench.cli.counters import CountersOfSession, CountersReading, MoreOfCounters, counters
 from workbench.domain.errors import UsageError
 
 
@@ -40,6 +41,9 @@ def test_rows_beside_competitors(
     assert "linear in cache references (Dobrescu), of all rows" in rows
     assert {"name": "pktsize", "why": "constant"} in printed["dropped"]
     assert len(printed["points"]) == 24
+    narrow = text_of(printed, 80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "no room here for: learned from; MAPE: least; MAPE: most" in " ".join(narrow.split())
 
 
 def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) -> None:
@@ -77,5 +81,12 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="is no file but a pipe"):
         counters([tmp_path / "pipe"])
+    with pytest.raises(UsageError, match="--unseen: names no function"):
+        counters(two, more=MoreOfCounters(unseen=""))
+    with pytest.raises(UsageError, match="--seeds: is of Yala's rows, and these are tables"):
+        counters(two, reading=CountersReading(seeds=3))
+    for of in (CountersOfSession("s", "haproxy"), CountersOfSession("s", chain="a,b")):
+        with pytest.raises(UsageError, match="--seeds: is of Yala's rows, and a session is read"):
+            counters(of=of, reading=CountersReading(seeds=10))
     with pytest.raises(UsageError, match="did you mean output_rate"):
         counters(two, reading=CountersReading(kpi="output"))

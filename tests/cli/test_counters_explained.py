@@ -42,6 +42,8 @@ def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
     assert "router, not trained on: output_rate by 2 counters of bridge, firewall" in text
     assert "if nothing counted as outside" in text
     assert "principal components" in text
+    for columns in (60, 80):
+        assert max(map(len, text_of(printed, columns).splitlines())) <= columns
     assert re.search(r"^\w+_\S+ +\w+: perf: instructions +×1\.\d+ +raises it", text, re.M)
 
 

@@ -8,7 +8,17 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from fake_link import FakeClient, flashed, opened, redrawn, screen_text, story, toasts, until
+from fake_link import (
+    SESSION,
+    FakeClient,
+    flashed,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    toasts,
+    until,
+)
 
 from workbench.domain.events import RunPaused
 from workbench.tui.app import WorkbenchApp
@@ -16,6 +26,8 @@ from workbench.tui.commands.actions import ACTIONS, PLACES, in_places
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.screens.base import WorkbenchScreen, made
 from workbench.tui.screens.dialogs import HelpScreen
+from workbench.tui.screens.function_watch.watch_screen import WatchScreen
+from workbench.tui.shell_commands import shell_commands
 
 HEAVY = ("duckdb", "aiodocker", "sklearn", "scipy", "numpy", "pydantic", "aiohttp", "asyncssh")
 NAMES = [screen.name for screen in SCREENS]
@@ -90,6 +102,43 @@ async def test_screens_are_in_the_palette() -> None:
             pilot, lambda: pilot.app.screen.is_current and not pilot.app.screen.is_modal, ""
         )
         assert pilot.app.screen.NAME == "events"
+
+
+async def test_who_looks_for_counters_finds_watch_and_the_commands_without_a_session() -> None:
+    """On Sessions, where none is open: Watch is that of the one under the cursor."""
+    client = FakeClient()
+    client.listed = [replace(session, state="finished") for session in client.listed]
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, theme="dark")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: SESSION in screen_text(app), "the list")
+        await pilot.press("ctrl+p", *"counter")
+        await until(pilot, lambda: "go: watch (^l)" in screen_text(app), "the entry")
+        shown = screen_text(app)
+        assert "in a terminal: workbench counters" in shown
+        assert "Running functions: KPI from counters, alarms (opens " in shown
+        await pilot.press(*["backspace"] * 7, *"go: watch")
+        await until(pilot, lambda: "workbench counters" not in screen_text(app), "only Watch")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, WatchScreen), "the screen")
+
+
+async def test_a_command_without_a_screen_is_copied_with_the_names_of_the_session() -> None:
+    assert shell_commands(None)[0].line.startswith("workbench counters --session SESSION ")
+    async with opened(FakeClient(), screen="watch") as pilot:
+        assert isinstance(pilot.app, WorkbenchApp)
+        counters, watch = shell_commands(pilot.app.opened.live.view)
+        assert counters.line.startswith(f"workbench counters --session {SESSION} --")
+        assert watch.line.startswith(f"workbench watch {SESSION} ")
+        assert "FUNCTION" not in counters.line + watch.line
+        await pilot.press("ctrl+p", *"workbench counters")
+        found = "in a terminal: workbench counters"
+        await until(pilot, lambda: found in screen_text(pilot.app), "the entry")
+        await pilot.press("enter")
+        await until(pilot, lambda: "the command" in " ".join(toasts(pilot.app)), "it is copied")
 
 
 async def test_a_screen_needs_an_open_session_and_says_so() -> None:

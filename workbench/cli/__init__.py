@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+from contextlib import suppress
 
 DEBUG_OPTION = "--debug"
 STANDARD_STREAMS = (0, 1, 2)
@@ -33,8 +35,11 @@ def main() -> None:
         say(str(error))
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
+        _end_interrupted()
         raise SystemExit(INTERRUPTED) from None
     except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _end_interrupted()
         if isinstance(end.__context__, BrokenPipeError):
             # The reader of our output went away (`workbench samples x | head`): no finding.
             raise SystemExit(0) from None
@@ -56,6 +61,23 @@ def main() -> None:
             "run again with --debug to see it here."
         )
         raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it
+
+
+def _end_interrupted() -> None:
+    """Who presses Ctrl-C again as the process ends gets no stack trace for it.
+
+    Where a thread still computes the process ends here: Python would take modules down under it,
+    and extensions would tell at length what that leaves behind.
+    """
+    from workbench.cli.context import still_computes
+    from workbench.domain.errors import INTERRUPTED
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if still_computes():
+        with suppress(OSError, ValueError):  # closed, or a pipe that nobody reads
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(INTERRUPTED)
 
 
 def _open_closed_streams() -> None:

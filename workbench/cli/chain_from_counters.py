@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,26 +10,48 @@ if TYPE_CHECKING:
 
     from workbench.domain.campaign import Campaign
     from workbench.domain.topology import Target
-    from workbench.engine.answers.counted_chains import CountedFunction, Measured
+    from workbench.engine.answers.counted_chains import CountedFunction, CountedPoint, Measured
 
 
 def chain_from_counters(session: str, wanted: str, kpi: str) -> dict[str, Any]:
     """What `--json` has of a chain. Raises what `CountedChain` does."""
-    from workbench.cli.context import execute, say
+    from workbench.cli.context import execute, learned_here
+
+    return learned_here(_composed_of, *execute(_read(session, wanted, kpi)), kpi)
+
+
+def _composed_of(
+    campaign: Campaign,
+    chain: Target,
+    functions: Sequence[CountedFunction],
+    measured: Measured,
+    kpi: str,
+) -> dict[str, Any]:
+    from workbench.cli.context import say
+    from workbench.cli.piece_progress import PieceProgress
     from workbench.domain import kpis
     from workbench.engine.answers.chain_inputs import cores_of_chain
     from workbench.engine.answers.counted_chains import (
         MOST_POINTS,
         CountedChain,
+        needed_kpis,
         score_of_chain,
     )
 
-    campaign, chain, functions, measured = execute(_read(session, wanted, kpi))
     cores = cores_of_chain(campaign, chain)
     ceiling = campaign.ceiling(kpi)
-    composed = CountedChain(chain, functions, kpi, cores, ceiling, learning=say)
+    load_model = functions[0].samples[0].load_model
+    of, number = len(functions) * len(needed_kpis(kpi, load_model)), count(1)
+    composed = CountedChain(
+        chain, functions, kpi, cores, ceiling,
+        learning=lambda words: say(f"model {next(number)} of {of}: {words}"),
+    )  # fmt: skip
     asked = list(measured.items())[:MOST_POINTS]
-    points = [composed.at(configuration, wl, known) for (configuration, wl), known in asked]
+    points: list[CountedPoint] = []
+    with PieceProgress("operating points of the chain") as progress:
+        for (configuration, wl), known in asked:
+            progress.tell(len(points), len(asked))
+            points.append(composed.at(configuration, wl, known))
     notes = []
     if left_out := len(measured) - len(points):
         notes.append(f"{left_out} of {len(measured)} operating points are left out")

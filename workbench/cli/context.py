@@ -10,9 +10,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -177,8 +183,62 @@ async def computed(compute: Callable[..., T], *arguments: object) -> T:
         except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
             answer.set_exception(error)
 
-    threading.Thread(target=compute_it, daemon=True).start()
+    thread = threading.Thread(target=compute_it, name=COMPUTING, daemon=True)
+    thread.start()
     return await asyncio.wrap_future(answer)
+
+
+COMPUTING = "computing"
+
+
+def still_computes() -> bool:
+    """Whether something computes whose answer nobody waits for any more."""
+    return any(thread.name == COMPUTING for thread in threading.enumerate())
+
+
+INTERRUPTED_SAID = "Interrupted: what was computed is dropped, and nothing is changed."
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """While the body computes, Ctrl-C ends this task with a sentence.
+
+    From then on it is ignored, to the end of the process: what is cleaned up is ended soon, and a
+    signal while the loop is taken down would be told as a stack trace.
+    """
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    before, pressed = signal.getsignal(signal.SIGINT), False
+
+    def interrupted() -> None:
+        nonlocal pressed
+        if pressed or task is None:
+            return
+        pressed = True
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        say(INTERRUPTED_SAID)
+        task.cancel()
+
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield  # as under nohup, or beside somebody else's loop
+        return
+    loop.add_signal_handler(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        if not pressed:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
+
+
+def learned_here(compute: Callable[..., T], *arguments: object) -> T:
+    """What takes seconds or minutes here and changes nothing: Ctrl-C ends it at once."""
+
+    async def waited_for() -> T:
+        with interruptible():
+            return await computed(compute, *arguments)
+
+    return execute(waited_for())
 
 
 def is_guest() -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.cli.chain_words import wrapped
-from workbench.cli.tables import whole
-from workbench.domain.answer_tables import AnswerTable
+from workbench.cli.tables import laid_out, terminal_columns
+from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import allocation, figure, interval
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration
@@ -16,7 +16,7 @@ from workbench.domain.samples import Estimate
 
 def chain_text(answer: dict[str, Any]) -> str:
     """What it rests on, a table by operating point, what it was worth."""
-    lines = [*_heading(answer), ""]
+    lines = [*wrapped(answer["summary"]["sentence"]), "", *_heading(answer), ""]
     by_configuration: dict[str, list[dict[str, Any]]] = {}
     for point in answer["points"]:
         at = allocation(Configuration(**point["configuration"]))
@@ -62,13 +62,13 @@ def _heading(answer: dict[str, Any]) -> Iterator[str]:
 
 def _table(answer: dict[str, Any], points: list[dict[str, Any]]) -> str:
     unit = f", {answer['unit']}" if answer["unit"] else ""
-    return whole(
-        AnswerTable.of(
-            ("load", f"{answer['kpi']}{unit} [95 %]", "with cores of their own", "measured",
-             "others take of its cores"),
-            ((figure(point["wl"]), *_row(point)) for point in points),
-        )
+    table = AnswerTable.of(
+        ("load", f"{answer['kpi']}{unit} [95 %]", AnswerColumn("with cores of their own", spare=1),
+         AnswerColumn("measured", wraps=True),
+         AnswerColumn("others take of its cores", wraps=True)),
+        ((figure(point["wl"]), *_row(point)) for point in points),
     )  # fmt: skip
+    return laid_out(table, terminal_columns())
 
 
 def _row(point: dict[str, Any]) -> tuple[str, ...]:

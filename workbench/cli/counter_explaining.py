@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.models.counter_rows import CounterRows
     from workbench.models.counter_scores import HeldOutModel
-
-QUIET_S = 2.0
-"""Without a word of progress."""
 
 
 def components(rows: CounterRows) -> list[dict[str, Any]]:
@@ -27,9 +23,11 @@ def explained(rows: CounterRows, models: list[HeldOutModel]) -> dict[str, Any]:
     """Which counters moved the predictions of models, on the rows that these had not seen."""
     from dataclasses import asdict
 
+    from workbench.cli.piece_progress import PieceProgress
     from workbench.models.counter_effects import company_effects, effects_of, row_effects
 
-    found = row_effects(rows, models, 0, _progress("explained"))
+    with PieceProgress("rows explained") as progress:
+        found = row_effects(rows, models, 0, progress.tell)
     return {
         "rows": len(found.base),
         "counters": [{**asdict(one), "says": says(one.name)} for one in effects_of(found)],
@@ -57,17 +55,3 @@ def says(counter: str) -> str:
     function, _, event = counter.rpartition("_")
     named = next((name for name, perf in EVENTS.items() if perf.event == event), "")
     return f"{function}: {OBSERVABLES[named].says}" if function and named else ""
-
-
-def _progress(what: str) -> Callable[[int, int], None]:
-    from workbench.cli.context import say
-
-    told_at = time.monotonic()
-
-    def tell(done: int, of: int) -> None:
-        nonlocal told_at
-        if time.monotonic() - told_at > QUIET_S:
-            told_at = time.monotonic()
-            say(f"{done} of {of} rows {what}")
-
-    return tell

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from workbench.cli.tables import terminal_columns, whole
+from workbench.cli.tables import laid_out, prose, terminal_columns
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.counts import counted
 
@@ -16,24 +17,35 @@ CLEAR_DIRECTION = 0.5
 WIDTH, HEIGHT = 80, 20
 
 
-def text_of(answer: dict[str, Any]) -> str:
-    """Models, then counters."""
-    parts = [_heading(answer), _models(answer), "", *_dropped(answer["dropped"])]
+def text_of(answer: dict[str, Any], columns: int | None = None) -> str:
+    """Models, then counters, no wider than a terminal of that many columns."""
+    words, kpi = partial(prose, columns=columns), answer["kpi"]
+    strongest = answer["weights"][:MOST_WEIGHTS]
+    parts = [
+        words(answer["summary"]["sentence"]),
+        "",
+        words(_heading(answer)),
+        *_models(answer, columns),
+        "",
+    ]
+    if dropped := _dropped(answer["dropped"]):
+        parts += [*map(words, dropped), ""]
     parts += [
+        words(
+            f"{kpi} by counter, the strongest {MOST_WEIGHTS} (Pearson with 95 % bootstrap "
+            "interval; importance by partial least squares, 1 being its share; what shuffling it "
+            "adds to the error)"
+        ),
+        laid_out(_weights(strongest), columns),
+        *_by_stimulus(strongest, columns),
         "",
-        f"{answer['kpi']} by counter, the strongest {MOST_WEIGHTS} (Pearson with 95 % bootstrap "
-        "interval; importance by partial least squares, 1 being its share; what shuffling it adds "
-        "to the error)",
-        _weights(answer["weights"][:MOST_WEIGHTS]),
-        *_by_stimulus(answer["weights"][:MOST_WEIGHTS]),
-        "",
-        f"principal components of the counters, and how {answer['kpi']} goes with each",
-        _components(answer["components"]),
+        words(f"principal components of the counters, and how {kpi} goes with each"),
+        laid_out(_components(answer["components"]), columns),
     ]
     if answer["explained"] is not None:
-        parts += ["", *_explained(answer["explained"], answer["weights"])]
+        parts += ["", *_explained(answer["explained"], answer["weights"], columns)]
     if answer.get("transfer") is not None:
-        parts += ["", *_transfer(answer["transfer"], answer["kpi"])]
+        parts += ["", *map(words, _transfer(answer["transfer"], kpi))]
     return "\n".join(parts)
 
 
@@ -75,21 +87,23 @@ def _heading(answer: dict[str, Any]) -> str:
     )
 
 
-def _models(answer: dict[str, Any]) -> str:
+def _models(answer: dict[str, Any], columns: int | None) -> list[str]:
     by_row = "seeds" not in answer
-    headings = [
-        "model",
+    headings: list[str | AnswerColumn] = [
+        AnswerColumn("model", wraps=True),
         "MAPE",
         "median error",
         "within 5 %",
-        "within 10 %",
+        AnswerColumn("within 10 %", spare=3),
         "95 % interval holds",
-        "half width",
+        AnswerColumn("half width", spare=2),
     ]
-    if by_row:
-        headings += ["by row: MAPE", "within 5 %", "within 10 %"]
-    else:
-        headings += ["MAPE: least", "most", "learned from"]
+    rest = (
+        ("by row: MAPE", "by row: within 5 %", "by row: within 10 %")
+        if by_row
+        else ("learned from", "MAPE: least", "MAPE: most")
+    )
+    headings += [AnswerColumn(title, spare=4 + place) for place, title in enumerate(rest)]
     lines = []
     for row in answer["models"]:
         figures = (row[name] for name in ("mape", "median", "within_5", "within_10"))
@@ -99,12 +113,12 @@ def _models(answer: dict[str, Any]) -> str:
             other = row["by_row"]
             cells += map(_share, (other["mape"], other["within_5"], other["within_10"]))
         else:
-            cells += [_share(row["mape_low"]), _share(row["mape_high"])]
             cells.append(counted(row["learned_from"], "row"))
+            cells += [_share(row["mape_low"]), _share(row["mape_high"])]
         lines.append(cells)
     chosen = [row for row in answer["models"] if row.get("chosen")]
     words = [f"{row['model']}: {', '.join(row['chosen'])}" for row in chosen]
-    return "\n".join([whole(AnswerTable.of(headings, lines)), *words])
+    return [laid_out(AnswerTable.of(headings, lines), columns), *(prose(w, columns) for w in words)]
 
 
 def _dropped(dropped: list[dict[str, str]]) -> list[str]:
@@ -114,8 +128,8 @@ def _dropped(dropped: list[dict[str, str]]) -> list[str]:
     return [f"dropped, as they teach nothing: {names}"]
 
 
-def _weights(weights: list[dict[str, Any]]) -> str:
-    answer = AnswerTable.of(
+def _weights(weights: list[dict[str, Any]]) -> AnswerTable:
+    return AnswerTable.of(
         ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", AnswerColumn("PLS (VIP)", ".2f"),
          "error if shuffled"),
         (
@@ -123,10 +137,9 @@ def _weights(weights: list[dict[str, Any]]) -> str:
             for one in weights
         ),
     )  # fmt: skip
-    return whole(answer)
 
 
-def _by_stimulus(weights: list[dict[str, Any]]) -> list[str]:
+def _by_stimulus(weights: list[dict[str, Any]], width: int | None) -> list[str]:
     """Correlations under load alone and beside competitors, where there are both."""
     apart = [(one["name"], one["by_load"], one["by_others"]) for one in weights if one["by_load"]]
     if not apart:
@@ -139,7 +152,7 @@ def _by_stimulus(weights: list[dict[str, Any]]) -> list[str]:
     ]
     few = any(load["low"] is None or others["low"] is None for _, load, others in apart)
     said = "the same (Pearson) by stimulus" + "; no interval of fewer than three experiments" * few
-    return ["", said, whole(AnswerTable.of(columns, rows))]
+    return ["", prose(said, width), laid_out(AnswerTable.of(columns, rows), width)]
 
 
 def _ends(correlation: dict[str, Any]) -> str | None:
@@ -149,9 +162,10 @@ def _ends(correlation: dict[str, Any]) -> str | None:
     return f"{correlation['low']:+.2f} to {correlation['high']:+.2f}"
 
 
-def _components(components: list[dict[str, Any]]) -> str:
-    columns = ("component", "of their variance", AnswerColumn("Pearson", "+.2f"), "95 %",
-               "of the KPI's variance so far", "mostly")  # fmt: skip
+def _components(components: list[dict[str, Any]]) -> AnswerTable:
+    columns = ("component", "of their variance", AnswerColumn("Pearson", "+.2f"),
+               AnswerColumn("95 %", spare=1),
+               "of the KPI's variance so far", AnswerColumn("mostly", wraps=True))  # fmt: skip
     rows = [
         (
             str(one["number"]),
@@ -163,38 +177,43 @@ def _components(components: list[dict[str, Any]]) -> str:
         )
         for one in components
     ]
-    return whole(AnswerTable.of(columns, rows))
+    return AnswerTable.of(columns, rows)
 
 
-def _explained(explained: dict[str, Any], weights: list[dict[str, Any]]) -> list[str]:
+def _explained(
+    explained: dict[str, Any], weights: list[dict[str, Any]], columns: int | None
+) -> list[str]:
     """SHAP beside the importance by shuffling, then by competitor."""
     shuffled = {one["name"]: one["importance"] for one in weights}
     answer = AnswerTable.of(
-        ("counter", "what it counts", "factor", "more of it", "error if shuffled"),
+        ("counter", AnswerColumn("what it counts", wraps=True), "factor", "more of it",
+         "error if shuffled"),
         (
             (one["name"], one["says"], _times(one["factor"]), _direction(one["rises"]),
              _share(shuffled.get(one["name"])))
             for one in explained["counters"][:MOST_WEIGHTS]
         ),
     )  # fmt: skip
-    lines = [
+    said = (
         f"what moved the predictions of ours on {explained['rows']} held-out rows, the strongest "
-        f"{MOST_WEIGHTS} (SHAP: the factor that a counter moves them by on average, up or down)",
-        whole(answer),
-    ]
+        f"{MOST_WEIGHTS} (SHAP: the factor that a counter moves them by on average, up or down)"
+    )
+    lines = [prose(said, columns), laid_out(answer, columns)]
     if beside := explained["beside"]:
         lines += [
             "",
             "beside each competitor, against rows alone at the nearest load",
-            whole(
+            laid_out(
                 AnswerTable.of(
-                    ("competitor", "counter", "what it counts", "the counter is", "predicted KPI"),
+                    ("competitor", AnswerColumn("counter", wraps=True),
+                     AnswerColumn("what it counts", wraps=True), "the counter is", "predicted KPI"),
                     (
                         (one["competitor"], _with_alike(one), one["says"], _times(one["moved"]),
                          _times(one["factor"]))
                         for one in beside
                     ),
-                )
+                ),
+                columns,
             ),
         ]  # fmt: skip
     return lines

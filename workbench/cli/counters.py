@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from workbench.models.counter_rows import CounterRows, DroppedFeature
 
 
+SEEDS = 10
+"""Of Yala's rows, models whose predictions are averaged."""
+
+
 class Layout(StrEnum):
     """How files of counters are laid out."""
 
@@ -39,8 +43,11 @@ class CountersReading:
         ),
     ] = ""
     seeds: Annotated[
-        int, typer.Option(min=1, max=50, help="Of Yala's rows: number of models to average.")
-    ] = 10
+        int | None,
+        typer.Option(
+            min=1, max=50, help=f"Of Yala's rows: number of models to average; default: {SEEDS}."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +80,9 @@ class MoreOfCounters:
         ),
     ] = False
     unseen: Annotated[
-        str,
+        str | None,
         typer.Option(help="Predict this function by models of the others, not trained on it."),
-    ] = ""
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
@@ -102,21 +109,20 @@ def counters(
     Example: workbench counters profile/flowmon --plot
     """
     from workbench.cli.context import put, put_json, say
+    from workbench.cli.counter_summary import with_summary
 
     if more.explain:
         from workbench.models.counter_effects import shap_package
 
         shap_package()  # what is missing is said before anything is learned
-    if of.session and reading.layout:
-        from workbench.domain.errors import UsageError
-
-        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
+    _refuse_what_is_ignored(of, reading, more)
     if of.chain:
         answer = _composed(paths or [], of, reading.kpi, more)
     elif of.session:
         answer = _session(paths or [], of, reading.kpi, more)
     else:
         answer = _published(paths or [], of, reading, more)
+    answer = with_summary(answer)
     for note in answer["notes"]:
         say(note)
     if json:
@@ -124,24 +130,43 @@ def counters(
         return
     from workbench.cli.counter_chain_words import chain_text, measured_and_predicted
     from workbench.cli.counter_words import figure_text, text_of
+    from workbench.cli.tables import terminal_columns
 
-    put(chain_text(answer) if of.chain else text_of(answer))
+    put(chain_text(answer) if of.chain else text_of(answer, terminal_columns()))
     points = measured_and_predicted(answer) if of.chain else answer["points"]
     if plot and points:
         put(figure_text(points, str(answer["kpi"])))
+
+
+def _refuse_what_is_ignored(
+    of: CountersOfSession, reading: CountersReading, more: MoreOfCounters
+) -> None:
+    """Raises `UsageError` of options that say nothing, or nothing of a session."""
+    from workbench.domain.errors import UsageError
+
+    if more.unseen is not None and not more.unseen.strip():
+        raise UsageError(
+            "names no function", where="--unseen", remedy="Name one that is there, or leave it out"
+        )
+    if of.session and reading.layout:
+        raise UsageError("is of files, and a session is read", where="--as", remedy="Leave it out")
+    if of.session and reading.seeds is not None:
+        raise UsageError(
+            "is of Yala's rows, and a session is read", where="--seeds", remedy="Leave it out"
+        )
 
 
 def _session(
     paths: list[Path], of: CountersOfSession, kpi: str, more: MoreOfCounters
 ) -> dict[str, Any]:
     """Models of the windows of a session's samples of one function alone."""
-    from workbench.cli.context import execute, session_name
+    from workbench.cli.context import execute, learned_here, session_name
     from workbench.cli.session_counters import counted_of, told_kpi
     from workbench.domain.errors import UsageError
     from workbench.models.counter_transfer import of_own_experiments
 
     function = of.function or more.unseen
-    if paths or not function or more.unseen not in ("", function):
+    if paths or not function or (more.unseen or function) != function:
         raise UsageError(
             "a session is read by function, and files are not read beside it",
             where="--session",
@@ -154,12 +179,16 @@ def _session(
         f"{function}: {len(own.rows.y)} windows of {own.window_s:g} s (median) in {own.samples} of "
         f"{own.of} samples"
     ]
-    found = None
-    if more.unseen:
-        rows = {name: one.rows for name, one in counted.items()}
-        found = transfer(of_own_experiments(rows), more.unseen)
-    answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
-    return {"layout": "session", **answer, "transfer": found}
+
+    def learned() -> dict[str, Any]:
+        found = None
+        if more.unseen:
+            rows = {name: one.rows for name, one in counted.items()}
+            found = transfer(of_own_experiments(rows), more.unseen)
+        answer = _compared(own.rows, own.dropped, (name, notes, len(own.rows.y)), more)
+        return {"layout": "session", "function": function, **answer, "transfer": found}
+
+    return learned_here(learned)
 
 
 def _composed(
@@ -184,7 +213,7 @@ def _published(
     paths: list[Path], of: CountersOfSession, reading: CountersReading, more: MoreOfCounters
 ) -> dict[str, Any]:
     """Models of files that others published."""
-    from workbench.cli.context import say
+    from workbench.cli.context import learned_here, say
     from workbench.descriptors.co_located_files import is_co_located
     from workbench.domain.errors import UsageError
 
@@ -200,7 +229,11 @@ def _published(
         layout = Layout.CO_LOCATED if all(map(is_co_located, files)) else Layout.TABLE
     say(f"{len(files)} file{'s' * (len(files) != 1)}, read as {layout.value}")
     if layout is Layout.TABLE:
-        return _table(files, reading.kpi or "output_rate", more)
+        if reading.seeds is not None:
+            raise UsageError(
+                "is of Yala's rows, and these are tables", where="--seeds", remedy="Leave it out"
+            )
+        return learned_here(_table, files, reading.kpi or "output_rate", more)
     if more.unseen:
         raise UsageError(
             "these files have counters of one function's competitors only",
@@ -213,7 +246,7 @@ def _published(
             where="--kpi",
             remedy="Leave it out",
         )
-    return _co_located(files, reading.seeds, more)
+    return learned_here(_co_located, files, reading.seeds or SEEDS, more)
 
 
 def _files(paths: list[Path]) -> list[Path]:

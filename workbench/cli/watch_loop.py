@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.chains.drift import Cusum, threshold
-from workbench.cli.context import computed, put, put_json, say
+from workbench.cli.context import computed, interruptible, put, put_json, say
 from workbench.cli.metrics_file import kept_alone
 from workbench.cli.watch_learning import Learned, learned
 from workbench.cli.watch_reporting import LookReporter
@@ -93,7 +93,8 @@ async def _follow(orders: Orders, counted: CountedRows, found: FoundFunction) ->
     live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
     rows = await _read_here(live, counted)
     say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
-    known = await computed(learned, rows, orders.sla, orders.kpi, live.over_s)
+    with interruptible():
+        known = await computed(learned, rows, orders.sla, orders.kpi, live.over_s)
     accuracy = (_origin(orders, counted, found), *known.accuracy)
     for sentence in accuracy:
         say(sentence)

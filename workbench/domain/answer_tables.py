@@ -25,6 +25,10 @@ class AnswerColumn:
     """Cells that a screen keeps for it, so that it stays in place as figures come."""
     falling: bool = False
     """Whether the greatest is the best."""
+    spare: int = 0
+    """Left out where a terminal has no room for all: the greatest first; 0: never."""
+    wraps: bool = False
+    """Whether its cells may take several lines there: words and not figures."""
 
     def text(self, cell: Cell) -> str:
         """A cell as it is read: `-` where there is no figure, an interval in brackets."""

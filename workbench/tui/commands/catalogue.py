@@ -205,7 +205,8 @@ SCREENS: tuple[Entry, ...] = (
         "of a function that runs, once a second; nothing is sent through it. Each watch has a line "
         "here, trouble first; the one under the cursor has its last ten minutes with the 95 % "
         "interval, and below them what changed and how sure the model is. The last minutes are "
-        "kept in memory alone.",
+        "kept in memory alone. In a terminal `workbench counters` says which counters explain a "
+        "KPI and which model predicts it best; the palette has both commands.",
         has_list=True,
         tab=False,
     ),

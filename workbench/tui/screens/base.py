@@ -201,6 +201,11 @@ class WorkbenchScreen(Screen[None]):
 
     # ------------------------------------------------------------------------- what others ask
 
+    @property
+    def session_here(self) -> str:
+        """The session that the cursor is on, where it is on one."""
+        return ""
+
     def take_along(self, name: str) -> None:
         """Called before the screen of that name takes this one's place: what the cursor is on may
         be chosen for it."""

@@ -13,7 +13,9 @@ from textual.content import Content
 from workbench.domain.counts import counted
 from workbench.tui.application import Application
 from workbench.tui.commands.action import Action
+from workbench.tui.commands.catalogue import entry
 from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.shell_commands import shell_commands
 from workbench.tui.text import plain
 from workbench.tui.theme import SUMMARIES
 
@@ -47,6 +49,7 @@ class ActionProvider(Provider):
         for action in self.screen.offered():
             if action.method not in ("palette", "theme"):
                 yield _title(action), action.help, self._run(action)
+        yield from self._beyond(self.screen, app)
         for name, summary in SUMMARIES.items():
             if name != app.theme_name:
                 yield f"theme: {name}", summary, partial(app.use_theme, name)
@@ -56,6 +59,20 @@ class ActionProvider(Provider):
                 f"{session.state}, {plain(session.lab)}, {counted(session.samples, 'sample')}",
                 partial(app.open_session, session.name),
             )
+
+    def _beyond(self, screen: WorkbenchScreen, app: Application) -> Iterator[Entry]:
+        """Screens of a session while none is open, of the one under the cursor; and commands that
+        have no screen, to be copied."""
+        is_open = bool(app.opened.session)
+        if not is_open and (session := screen.session_here):
+            for action in screen.explained():
+                of = action.id.removeprefix("go.")
+                if action.method == "go" and entry(of).of_session:
+                    opens = partial(app.open_session, session, screen=of)
+                    yield _title(action), f"{action.help} (opens {plain(session)})", opens
+        for command in shell_commands(app.opened.live.view if is_open else None):
+            copied = partial(app.copy_out, "the command", command.line)
+            yield f"in a terminal: {command.name}", command.help, copied
 
     def _run(self, action: Action) -> Callable[[], Any]:
         node = self.app if action.place == "anywhere" else self.screen

@@ -177,5 +177,6 @@ def _nothing(shown: Shown) -> str:
         "No running function is watched with the models of this session.\n\n"
         "In another terminal of this host:\n\n"
         f'  workbench watch {session} {function} --at container:NAME --kpi "p95<=100ms"\n\n'
-        "tells its KPI from its counters once a second, and is shown here."
+        "tells its KPI from its counters once a second, and is shown here.\n"
+        f"`workbench counters --session {session} --function {function}` says which explain it."
     )

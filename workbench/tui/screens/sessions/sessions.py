@@ -253,6 +253,10 @@ class SessionsScreen(HasList):
         name = self._table.here if self.ready else ""
         return next((s for s in self.sessions if s.name == name), None)
 
+    @property
+    def session_here(self) -> str:
+        return self.here.name if self.here is not None else ""
+
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
