@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,11 +130,26 @@ async def folded_by_the_hosts_file(
     dispatch.gathered = {
         piece.gathered.result.key: piece.gathered for piece in (*pieces, *anchors.values())
     }
-    outcome, _ = await folded_session(work, dispatch, 1.0)
+    outcome, between = await folded_session(work, dispatch, 1.0)
     assert outcome.compared is not None
     assert outcome.compared.reference == "other"
     assert {factor.host for factor in outcome.compared.factors} == {"one"}
     assert (outcome.note, outcome.is_whole) == ("", True)
+    # Whoever doubts a factor can make it again of what is kept: the session is all that is left.
+    stored = open_session(between, read_only=True)
+    (kept,) = (e.fact for e in stored.everything()[0] if isinstance(e.fact, HostsCompared))
+    stored.shut()
+    assert len(kept.anchors) == sum(len(piece.samples) for piece in anchors.values())
+    made = {host: [a for a in kept.anchors if a.host == host] for host in ("other", "one")}
+    low = min(anchor.point.wl for anchor in kept.anchors)
+    logs = {
+        host: [math.log(a.kpis["p95_ms"].value) for a in own if a.valid and a.point.wl == low]
+        for host, own in made.items()
+    }
+    (factor,) = (each for each in kept.factors if each.figure == "p95_ms")
+    mean = {host: sum(own) / len(own) for host, own in logs.items()}
+    assert math.exp(mean["one"] - mean["other"]) == pytest.approx(factor.value)
+    assert all("throughput_rps" in a.kpis for a in kept.anchors)
 
     # Where anchor points failed the campaign is whole, and it is told what comes of that.
     order = own["one"]

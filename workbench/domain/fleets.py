@@ -11,8 +11,9 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.lab import HostFacts
-from workbench.domain.parameters import Configuration
+from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, HostFactor
+from workbench.domain.samples import Estimate
 from workbench.domain.sessions import DescriptorText
 
 HostKind = Literal["simulated", "ssh", "dask", "slurm"]
@@ -257,6 +258,24 @@ class HostScatter:
 
 
 @dataclass(frozen=True)
+class AnchorSample:
+    """What a host measured at an anchor point, as far as factors and scatter are made of it.
+
+    Attributes
+    ----------
+    block : the host's own number of the deployment.
+    kpis : the campaign's KPI and the rate carried, by name.
+    """
+
+    host: str
+    point: OperatingPoint
+    block: int
+    started_at: float
+    valid: bool
+    kpis: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
 class HostsCompared:
     """Every host measured the same anchor points, and this is how they differ."""
 
@@ -269,6 +288,9 @@ class HostsCompared:
     scatter: tuple[HostScatter, ...] = ()
     """Of every host that measured anchor points, the reference among them, in the campaign's KPI;
     empty in sessions of before."""
+    anchors: tuple[AnchorSample, ...] = ()
+    """What all of this was made of; samples at anchor points are in no session else. Empty in
+    sessions of before."""
 
 
 HostDoes = Literal["starting", "idle", "measuring", "lost", "held"]

@@ -607,7 +607,9 @@ async def _pieces(
             await asyncio.to_thread(read_piece, gathered[key]) for key in keys if key in gathered
         ]
 
-    return await read(work.own.values()), await read(work.shards)
+    names = dict.fromkeys((*(host.name for host in work.fleet.hosts), *work.own))
+    own = (work.own[name] for name in names if name in work.own)
+    return await read(own), await read(work.shards)
 
 
 def described(standing: FleetStanding) -> FleetStanding:

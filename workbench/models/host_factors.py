@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workbench.domain import kpis
-from workbench.domain.fleets import CarriedBreakpoint, HostScatter, HostsCompared
+from workbench.domain.fleets import AnchorSample, CarriedBreakpoint, HostScatter, HostsCompared
 from workbench.domain.profiles import Breakpoint, BreakpointRule, HostFactor
 from workbench.domain.samples import Sample
 from workbench.models.selection import rate_kpi
@@ -68,7 +68,16 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
         for host, own in usable.items()
         if kpi in own
     )
-    return HostsCompared(reference, tuple(factors), _unsteady(usable), scatter=scatter)
+    kept = tuple(_kept(host, sample, kpi) for host, own in anchors.items() for sample in own)
+    return HostsCompared(reference, tuple(factors), _unsteady(usable), (), scatter, kept)
+
+
+def _kept(host: str, sample: Sample, kpi: str) -> AnchorSample:
+    names = {kpi, rate_kpi(sample) or kpi}
+    return AnchorSample(
+        host, sample.point, sample.block, sample.started_at, sample.valid,
+        {name: sample.kpis[name] for name in sorted(names & sample.kpis.keys())},
+    )  # fmt: skip
 
 
 def _is_saturated(samples: Sequence[Sample]) -> bool:
