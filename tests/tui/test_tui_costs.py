@@ -253,9 +253,9 @@ async def test_the_lab_is_kept_with_the_draft_and_is_that_of_chain(tmp_path: Pat
     async with campaigning(client, template="") as pilot:  # the screens are opened again
         await until(pilot, lambda: pilot.app.draft.is_open, "the draft is gone on with")
         await pilot.press("2", "f5")
-        await until(pilot, lambda: "on sim, at most" in screen_text(pilot.app), "its plan")
-        assert "lab  sim: simulated" in screen_text(pilot.app)
-        await pilot.press("enter")
+        await until(pilot, lambda: "of simulated" in screen_text(pilot.app), "its plan")
+        assert "Run mine on the lab sim?" in screen_text(pilot.app)
+        await pilot.press("y")
         await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
         assert [r.lab for r in client.asked if isinstance(r, RunCampaign)] == ["sim"]
 

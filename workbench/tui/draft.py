@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.drafts import (
@@ -36,6 +36,7 @@ R = TypeVar("R")
 LABS = ("docker", "sim")
 """Those that can be chosen of a draft without its text."""
 
+Wanted = Literal["", "run", "mistake"]
 Document = dict[str, Any]
 FieldPart = str | int
 
@@ -77,6 +78,8 @@ class Draft:
         self.beyond_host = ""
         """Why the engine's host cannot give it; of the latest state that the engine has seen."""
         self.target = 0
+        self.wanted: Wanted = ""
+        """What Campaign is to do once it is shown, for a key that was pressed on another screen."""
         self._terms = RunTerms()
         self._workspace = ""
         self.palette: Palette | None = None
@@ -110,6 +113,29 @@ class Draft:
         self._terms = terms
         if self.name:
             self._desk.memory.keep_terms(self._place(self.name), terms.changed)
+
+    @property
+    def to_correct(self) -> int:
+        """How many mistakes there are before it can be run: the document's, and the terms'."""
+        return len(self.mistakes) + len(self._terms.mistakes)
+
+    def set_terms(self, what: str, terms: RunTerms) -> None:
+        """Other terms, which one key takes back; `what` begins its sentence: `Setting seed`."""
+        if terms == self._terms or not self._may_write():
+            return
+        before, name, place = self._terms, self.name, self._place(self.name)
+
+        async def back() -> str:
+            if self.name == name:
+                self.terms = before
+                self._tell()
+            else:
+                self._desk.memory.keep_terms(place, before.changed)
+            return f"{what} is taken back."
+
+        self._desk.undos.add(Undo(what, back))
+        self.terms = terms
+        self._tell()
 
     def _place(self, name: str) -> str:
         """What a draft is remembered by: names come again in every workspace."""
@@ -246,7 +272,7 @@ class Draft:
         self.name, self.document, self.text, self._revision = "", {}, "", ""
         self.readable, self.campaign, self.mistakes, self.target = True, None, (), 0
         self.settled, self._waiting, self.lost, self.fresh = True, None, "", False
-        self.beyond_host = ""
+        self.beyond_host, self.wanted = "", ""
         self._tell()
 
     # ------------------------------------------------------------------------- changing

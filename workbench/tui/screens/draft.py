@@ -16,21 +16,14 @@ from workbench.domain.drafts import (
     ListDrafts,
     SaveTemplate,
     TemplateKind,
-    campaign_of,
 )
 from workbench.domain.errors import DescriptorError, NameTaken, WorkbenchError
-from workbench.domain.messages import (
-    CampaignChoice,
-    ListCampaigns,
-    Request,
-    RunCampaign,
-)
+from workbench.domain.messages import ListCampaigns, Request
 from workbench.tui import editor
 from workbench.tui.commands.action import Action
-from workbench.tui.draft import Draft
+from workbench.tui.draft import Draft, Wanted
 from workbench.tui.screens.base import NO_ENGINE, OBSERVING, WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
-from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.text import day, plain, without_place
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span
@@ -39,6 +32,8 @@ from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
+CAMPAIGN = "campaign"
+"""The screen that runs a draft."""
 FROM_NOTHING = ""
 """Choice of a new draft without template."""
 
@@ -140,8 +135,8 @@ class DraftScreen(WorkbenchScreen):
         said: list[Span] = [(f" {plain(draft.name)} ", "strong"), (" draft", "dim")]
         if not draft.settled:
             said.append(("  checking…", "dim"))
-        elif draft.mistakes:
-            said.append((f"  {counted(len(draft.mistakes), 'mistake')}", "bad"))
+        elif draft.to_correct:
+            said.append((f"  {counted(draft.to_correct, 'mistake')}", "bad"))
         elif draft.beyond_host:
             said.append(("  needs more cores than this host has", "warn"))
         else:
@@ -191,7 +186,8 @@ class DraftScreen(WorkbenchScreen):
             "save_draft": able and right,
             "edit_text": able and draft.is_open and not draft.remote,
             "discard_draft": able and draft.is_open,
-            "run_draft": able and right,
+            "run_draft": able and right and not draft.to_correct,
+            "mistake": able and draft.readable and bool(draft.to_correct),
             "reconnect_draft": bool(self.draft.lost),
         }
         return conditions.get(action, super().check_action(action, parameters))
@@ -210,8 +206,11 @@ class DraftScreen(WorkbenchScreen):
             return f"No draft is open: {self.key('draft.new')} starts one."
         if method == "edit_text" and draft.remote:
             return "There is no editor over SSH; the fields here write the same text."
-        if method in ("run_draft", "save_draft") and draft.mistakes:
-            return f"{counted(len(draft.mistakes), 'mistake')} must be corrected first."
+        if method == "mistake" and not draft.to_correct and draft.settled:
+            return "There is no mistake."
+        wrong = draft.to_correct if method == "run_draft" else len(draft.mistakes)
+        if method in ("run_draft", "save_draft") and wrong:
+            return f"{counted(wrong, 'mistake')} must be corrected first."
         if method in ("run_draft", "save_draft") and not draft.settled:
             return "The draft is still being checked."
         return ""
@@ -353,14 +352,15 @@ class DraftScreen(WorkbenchScreen):
         await self._look()
 
     def action_run_draft(self) -> None:
-        draft = self.draft
+        """Campaign asks: there stands what it takes, and on what terms it is run."""
+        self._on_campaign("run")
 
-        def chosen(command: RunCampaign | None) -> None:
-            if command is not None:
-                self.workbench.open_session(command=command)
+    def action_mistake(self) -> None:
+        self._on_campaign("mistake")
 
-        choice = CampaignChoice(campaign_of(draft.name), str(draft.at("summary", default="")), "")
-        self.app.push_screen(LaunchScreen((choice,), draft.lab), chosen)
+    def _on_campaign(self, wanted: Wanted) -> None:
+        self.draft.wanted = wanted
+        self.workbench.go(CAMPAIGN)
 
     # ------------------------------------------------------------------------- requests
 

@@ -352,6 +352,14 @@ class Form(Vertical):
         here = next((i for i, field in enumerate(shown) if field.entry is focused), 0)
         self._focus(shown[(here + by) % len(shown)])
 
+    def go_on(self) -> None:
+        """To the field below the one that has the keys; not from one that is wrong, nor from the
+        last one to the first."""
+        shown = [*self._shown()]
+        here = next((i for i, f in enumerate(shown) if f.entry is self.screen.focused), 0)
+        if not shown[here].mistake and here + 1 < len(shown):
+            self._focus(shown[here + 1])
+
     def _focus(self, field: Field) -> None:
         """At once: the key that comes next is the field's already."""
         self.screen.set_focus(field.entry)

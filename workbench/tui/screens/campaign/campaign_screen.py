@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -108,8 +109,18 @@ class CampaignScreen(DraftScreen):
             self._settings = {name: setting for name, setting, _, _ in lines}
             typed = self._typed.field if self._typed is not None else ""
             self.form.show(draft.document, lines, typed, self._more(lines))
+            if draft.wanted:
+                self.call_after_refresh(self._do_wanted)
         self._price(draft)
         self._draw_costs(draft)
+
+    def _do_wanted(self) -> None:
+        """What was asked of it on another screen of the draft."""
+        wanted, self.draft.wanted = self.draft.wanted, ""
+        if wanted == "mistake" or (wanted and self.draft.to_correct):
+            self.action_mistake()
+        elif wanted:
+            self.action_run_draft()
 
     def _more(self, lines: Sequence[Line]) -> str:
         """Which key shows the settings that are hidden, or hides them again."""
@@ -212,7 +223,7 @@ class CampaignScreen(DraftScreen):
     def _draw_costs(self, draft: Draft) -> None:
         panel = self.query_one("#costs", Rows)
         width, height = panel.size.width - 1, panel.size.height
-        mistakes = draft.mistakes if draft.settled else ()
+        mistakes = draft.to_correct if draft.settled else 0
         method = draft.campaign.sampling.method if draft.campaign else ""
         panel.show(cost_rows.rows(self.costs, width, height, mistakes, self._elsewhere, method))
         if self._question is not None:
@@ -228,7 +239,7 @@ class CampaignScreen(DraftScreen):
         self.workers.cancel_group(self, "costs")
         self._priced = None
         known = draft.palette.samplers if draft.palette else ()
-        busy = not draft.mistakes and not self.terms.mistakes
+        busy = not draft.to_correct
         before = self.costs if self.costs.draft == draft.name else DraftCosts()
         self.costs = DraftCosts(
             draft.name, before.campaign, before.plan, order=known, busy=busy, old=True
@@ -318,8 +329,8 @@ class CampaignScreen(DraftScreen):
         elif typed.field == "target":
             self._choose_target(text)
         elif typed.field in TERMS:
-            self.draft.terms = self.terms.with_(typed.field, text)
-            self.draw()
+            terms = self.terms.with_(typed.field, text)
+            self.draft.set_terms(f"Setting {setting.label}", terms)
         else:
             self.draft.edit(
                 f"Setting {setting.label}", lambda document: setting.write(document, text)
@@ -333,10 +344,10 @@ class CampaignScreen(DraftScreen):
         self.draw()
 
     def on_form_submitted(self) -> None:
-        """Enter goes on to the next line."""
+        """Enter goes on to the next line; not from one that is wrong, nor beyond the last."""
         self.write_typed()
         if self.form is not None:
-            self.form.action_step(1)
+            self.form.go_on()
 
     def on_form_left(self) -> None:
         self.write_typed()
@@ -363,13 +374,11 @@ class CampaignScreen(DraftScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         ready = self.draft.is_open and self.form is not None
-        run = super().check_action("run_draft", ())
         conditions = {
             "edit": ready,
             "settings": ready,
             "move_cursor": ready,
             "next_target": ready and len(self.draft.targets) > 1,
-            "run_draft": bool(run) and not self.terms.mistakes,
         }
         return conditions.get(action, super().check_action(action, parameters))
 
@@ -378,8 +387,6 @@ class CampaignScreen(DraftScreen):
             return said
         if method == "next_target":
             return "There is no other target."
-        if method == "run_draft" and self.terms.mistakes:
-            return f"{counted(len(self.terms.mistakes), 'mistake')} must be corrected first."
         return ""
 
     def action_edit(self) -> None:
@@ -399,14 +406,27 @@ class CampaignScreen(DraftScreen):
         if self.form is not None and isinstance(entry := self.form.field("target").entry, Cycle):
             entry.action_turn(1)
 
+    def action_mistake(self) -> None:
+        """To the line that is wrong; of what no line shows, the sentence and what edits it."""
+        if self.form is None:
+            return
+        numbers = [*filter(None, map(_target_of, self.draft.own_mistakes))]
+        if self.form.field("target").mistake and numbers:
+            self._choose_target(numbers[0])  # its lines are hidden while another one is chosen
+        if self.form.wrong:
+            self.form.edit()
+        elif self._elsewhere:
+            first, edit = self._elsewhere[0], self.key("draft.editor")
+            self.workbench.say(f"{plain(str(first))} ({edit} edits the text.)", "warning")
+
     def action_run_draft(self) -> None:
         draft = self.draft
-        budget_s = draft.campaign.budget_s if draft.campaign else None
-        command = self.terms.run(draft.name, draft.lab, budget_s)
 
         def answered(yes: bool | None) -> None:
             self._question = None
             if yes:
+                budget_s = draft.campaign.budget_s if draft.campaign else None
+                command = self.terms.run(draft.name, draft.lab, budget_s)
                 self.workbench.open_session(command=command)
 
         self._question = ConfirmScreen(*self._whether_to_run())
@@ -455,6 +475,12 @@ class CampaignScreen(DraftScreen):
             "samples and lab time: the sampler, simulated on a noise-free stand-in",
             "≤ upper bound: simulating it takes too long   – cannot sample this campaign",
         )
+
+
+def _target_of(mistake: Mistake) -> str:
+    """The number of the target that a mistake is in, from 1; empty: it is in none."""
+    found = re.match(r"targets\[(\d{1,6})\]", mistake.field)
+    return str(int(found[1]) + 1) if found else ""
 
 
 def _unwritten(document: Document, text: str) -> None:

@@ -73,15 +73,15 @@ def rows(
     costs: DraftCosts,
     width: int,
     height: int,
-    mistakes: Sequence[Mistake] = (),
+    mistakes: int = 0,
     others: Sequence[Mistake] = (),
     method: str = "",
 ) -> list[Row]:
     """As much as there is room for: the plan, the samplers, what is to be known, the grid.
 
     Every line keeps its place while figures come; what is wrong stands below the samplers.
-    `mistakes` are the draft's, `others` those of them that no line of the form shows, `method`
-    is the sampler that the draft names.
+    `mistakes` are counted, `others` those of them that no line of the form shows, `method` is the
+    sampler that the draft names.
     """
     found = [spread((("Cost", "accent"),), ((_computing(costs), "warn"),), width)]
     found += _summary(costs, mistakes, width)
@@ -116,7 +116,7 @@ def _computing(costs: DraftCosts) -> str:
 
 def _said(
     costs: DraftCosts,
-    mistakes: Sequence[Mistake],
+    mistakes: int,
     others: Sequence[Mistake],
     width: int,
 ) -> list[Row]:
@@ -144,13 +144,12 @@ def _marked(text: str, width: int, look: Look = "warn") -> list[Row]:
     return [((("! " if i == 0 else "  ") + line, look),) for i, line in enumerate(lines)]
 
 
-def _summary(costs: DraftCosts, mistakes: Sequence[Mistake], width: int) -> list[Row]:
+def _summary(costs: DraftCosts, mistakes: int, width: int) -> list[Row]:
     """Two lines; dim while they are still those of what stood there before."""
     plan = costs.plan
     look: Look = "dim" if costs.old else "strong"
     if mistakes:
-        count = len(mistakes)
-        these = "a mistake is" if count == 1 else f"{count} mistakes are"
+        these = "a mistake is" if mistakes == 1 else f"{mistakes} mistakes are"
         texts: tuple[str, ...] = (f"unknown until {these} fixed",)
         look = ""
     elif plan is None:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from textual.app import ComposeResult
+from textual.geometry import Region, Size
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from workbench.tui.screens.campaign.settings import Document, Setting
@@ -52,6 +54,8 @@ class SettingsForm(Form):
         self._more = Static("", classes="more", markup=False)
         self._cursor = ""
         """Name of the field that the cursor is on; empty: the first."""
+        self._seen_at: tuple[str, Region, Size] | None = None
+        """Which field was scrolled to, where it stood, and in how much room."""
 
     def compose(self) -> ComposeResult:
         for title, fields in self._sections.items():
@@ -111,6 +115,18 @@ class SettingsForm(Form):
         here = self.here
         for field in self.fields:
             field.mark(field is here)
+        self.call_after_refresh(self._show_here)
+
+    def _show_here(self) -> None:
+        """Scroll to the cursor where its field has another place now, or a line more below it; a
+        wheel may look at others meanwhile."""
+        if not any(self._shown()):
+            return
+        here = self.here
+        place = (name_of(here), here.virtual_region, cast(Widget, self.parent).size)
+        if place != self._seen_at:
+            self._seen_at = place
+            here.scroll_visible(animate=False)
 
     @property
     def here(self) -> Field:
@@ -124,12 +140,15 @@ class SettingsForm(Form):
         at = max(0, min(shown.index(self.here) + by, len(shown) - 1))
         self._cursor = name_of(shown[at])
         self.mark_cursor()
-        shown[at].scroll_visible(animate=False)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether one of its lines has a mistake."""
+        return any(field.mistake for field in self._shown())
 
     def edit(self, name: str = "") -> None:
         """Give the keys to that field, the first wrong one, or the one under the cursor."""
-        wrong = any(field.mistake for field in self._shown())
-        super().edit(name or ("" if wrong else name_of(self.here)))
+        super().edit(name or ("" if self.wrong else name_of(self.here)))
 
 
 def _field(setting: Setting) -> Field:

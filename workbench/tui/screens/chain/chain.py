@@ -20,12 +20,11 @@ from workbench.tui.screens.chain import chain_rows, chain_tree
 from workbench.tui.screens.chain.building import BuildingScreen
 from workbench.tui.screens.chain.chain_drawing import Drawing, drawing, window
 from workbench.tui.screens.chain.chain_tree import Leaf, PartGroup, Path, Tree
-from workbench.tui.screens.draft import titles_of
+from workbench.tui.screens.draft import CAMPAIGN, titles_of
 from workbench.tui.text import plain
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Look, Row, Rows
 
-CAMPAIGN = "campaign"
 """Name of the screen on which resources and workload of the targets are set."""
 LOOKING = ("part_left", "part_right", "widen")
 ADDING = ("add", "add_beside", "add_target", "add_policy")

@@ -23,6 +23,7 @@ from workbench.tui.widgets.filter import FilterLine
 
 AUTOMATIC = "automatic: Docker where an engine answers, else simulated"
 LABS: tuple[tuple[str | None, str], ...] = (
+    (None, AUTOMATIC),
     ("docker", "docker: real containers on this host"),
     ("sim", "sim: simulated, figures are not of your host"),
 )
@@ -37,14 +38,9 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         ("l,tab", "lab", "Lab"),
     ]
 
-    def __init__(self, campaigns: tuple[CampaignChoice, ...] = (), own: str | None = None) -> None:
-        """Of these campaigns; of all that the engine knows where there are none. `own` is the lab
-        that they name, and stands there first."""
+    def __init__(self) -> None:
         super().__init__()
-        self.campaigns = campaigns
-        others = tuple(lab for lab in LABS if lab[0] != own)
-        first = dict(LABS).get(own, own or "") if own else AUTOMATIC
-        self.labs = ((own, f"{first} (as the draft says)" if own else first), *others)
+        self.campaigns: tuple[CampaignChoice, ...] = ()
         self.lab = 0
         self.refused = False
         """What is chosen cannot be run; the plan says why."""
@@ -68,12 +64,11 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         self.asking.begin(self._load, "looking for campaigns")
 
     async def _load(self) -> None:
-        if not self.campaigns:
-            reply = await self.asking.answer(ListCampaigns())
-            if reply is None:
-                self._note(self.asking.trouble)
-                return
-            self.campaigns = reply.campaigns
+        reply = await self.asking.answer(ListCampaigns())
+        if reply is None:
+            self._note(self.asking.trouble)
+            return
+        self.campaigns = reply.campaigns
         options = self.query_one(OptionList)
         self.list_lines(f"{c.name:<18} {c.summary}" for c in self.campaigns)
         if self.filters:
@@ -89,10 +84,10 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
     def on_option_list_option_selected(self) -> None:
         if (chosen := self._chosen()) and not self.refused:
-            self.dismiss(RunCampaign(chosen.name, lab=self.labs[self.lab][0], pace=WATCHED_PACE))
+            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE))
 
     def action_lab(self) -> None:
-        self.lab = (self.lab + 1) % len(self.labs)
+        self.lab = (self.lab + 1) % len(LABS)
         self._show_lab()
         self._ask_plan()
 
@@ -100,7 +95,7 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         return None if self.here is None else self.campaigns[self.here]
 
     def _show_lab(self) -> None:
-        self.query_one("#lab", Static).update(f"lab  {plain(self.labs[self.lab][1])}")
+        self.query_one("#lab", Static).update(f"lab  {plain(LABS[self.lab][1])}")
 
     def _ask_plan(self) -> None:
         if chosen := self._chosen():
@@ -109,7 +104,7 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
 
     async def _plan(self, campaign: CampaignChoice) -> None:
         await asyncio.sleep(SETTLE_S)
-        asked = PlanCampaign(campaign.name, self.labs[self.lab][0])
+        asked = PlanCampaign(campaign.name, LABS[self.lab][0])
         # Then its sampler is played, which takes time.
         for request in (asked, replace(asked, chosen=True)):
             reply = await self.asking.answer(request)

@@ -1,0 +1,91 @@
+"""Keys of the form on Campaign: where they lead, what they take back, that the cursor is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from campaign_keys import screen_of, write
+from fake_link import redrawn, screen_text, until
+from pricing_link import PricingClient, campaigning
+from textual.pilot import Pilot
+
+from workbench.domain.messages import RunCampaign
+from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.widgets.field import Field
+
+WHOLE = "must be a whole number"
+
+
+def line_of(pilot: Pilot[Any], name: str) -> Field:
+    form = screen_of(pilot).form
+    assert form is not None
+    return form.field(name)
+
+
+async def test_a_wrong_seed_is_counted_seen_and_led_to(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "seed", "abc")
+        shown = await redrawn(pilot)
+        assert line_of(pilot, "seed").entry.has_focus, "enter leaves no line that is wrong"
+        assert WHOLE in shown, "the mistake is in sight"
+        assert "1 mistake" in shown
+        assert "can be run" not in shown
+        assert "unknown until a mistake is fixed" in shown
+        assert "≤ 80 samples" not in shown, "no figures of what stood there before"
+        await pilot.press("escape", *["up"] * 20)
+        shown = await redrawn(pilot)
+        assert "f5 Mistake" in shown
+        assert WHOLE not in shown
+        await pilot.press("f5")
+        assert line_of(pilot, "seed").entry.has_focus
+        assert WHOLE in await redrawn(pilot)
+
+
+async def test_undo_takes_a_wrong_seed_back(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "seed", "abc")
+        await pilot.press("escape", "u")
+        await until(pilot, lambda: screen_of(pilot).terms.seed == "1", "it is as it was")
+        shown = await redrawn(pilot)
+        assert "can be run" in shown
+        assert line_of(pilot, "seed").value == "1"
+
+
+async def test_a_wrong_seed_holds_up_a_run_from_chain_and_leads_to_its_line(
+    tmp_path: Path,
+) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "seed", "abc")
+        await pilot.press("escape", "2")
+        assert "1 mistake" in await redrawn(pilot)
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "Campaign")
+        await until(pilot, lambda: line_of(pilot, "seed").entry.has_focus, "the line of the seed")
+
+
+async def test_a_run_from_chain_asks_as_campaign_does_and_has_its_terms(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await write(pilot, "seed", "7")
+        await pilot.press("escape", "2", "f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        await until(pilot, lambda: "seed 7" in screen_text(pilot.app), "what it takes")
+        await pilot.press("y")
+        await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
+        assert [r.seed for r in client.asked if isinstance(r, RunCampaign)] == [7]
+
+
+async def test_a_mistake_of_another_target_is_led_to(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await pilot.press("tab")
+        await redrawn(pilot)
+        await write(pilot, "line-0", "25x")
+        await pilot.press("escape", "tab")
+        await redrawn(pilot)
+        assert not line_of(pilot, "line-0").mistake
+        await pilot.press("f5")
+        await redrawn(pilot)
+        assert pilot.app.draft.target == 1
+        assert line_of(pilot, "line-0").entry.has_focus
