@@ -99,6 +99,25 @@ async def test_a_draft_is_planned_like_a_campaign(engine: Engine) -> None:
     assert len(reply.plan.configurations) == 2
 
 
+@pytest.mark.parametrize(
+    ("lab", "wide"), [("sim", True), ("sim:host_cores=64", False), ("recorded:demo-real", False)]
+)
+async def test_what_the_host_of_its_lab_cannot_give_is_known_at_once(
+    engine: Engine, lab: str, wide: bool
+) -> None:
+    """Fifty cores, on a simulated host of four: its plan says it too, before a run is refused."""
+    new = await draft(engine, StartDraft("mine", "demo"))
+    document = {**(new.document or {}), "lab": lab}
+    document["targets"][0]["resource_parameters"][0]["values"] = ["25%", "5000%"]
+    changed = await draft(engine, ChangeDraft("mine", document, revision=new.revision))
+    assert ("but the simulated host has 4" in changed.beyond_host) is wide
+    if lab.startswith("sim"):
+        reply = await ask(engine, PlanCampaign(campaign_of("mine"), lab))
+        assert ("simulated host has 4" in " ".join(reply.plan.warnings)) is wide
+        reply = await ask(engine, PlanCampaign(campaign_of("mine"), "sim:host_cores=64", fit=True))
+        assert not reply.plan.warnings
+
+
 async def test_every_change_is_on_the_disk(engine: Engine) -> None:
     changed = await with_chain(engine)
     again = Engine(Workspace(engine.workspace.root))  # what a new engine would find

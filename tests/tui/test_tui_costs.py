@@ -16,7 +16,7 @@ from workbench.domain.drafts import StartDraft
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import Plan, SamplerCost
-from workbench.engine import drafts as engine_drafts
+from workbench.engine.runs import opening
 from workbench.tui.memory import Memory
 from workbench.tui.places import Files
 from workbench.tui.run_terms import FIT, RunTerms
@@ -191,7 +191,7 @@ async def test_costs_of_another_draft_are_not_shown(tmp_path: Path) -> None:
 async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path: Path) -> None:
     """`25, 50` are whole cores: a host of two cannot give them, and that is said before a run."""
     client = PricingClient(tmp_path)
-    with patch.object(engine_drafts, "cores_here", lambda: 2.0):
+    with patch.object(opening, "cores_here", lambda: 2.0):
         async with campaigning(client) as pilot:
             assert "can be run" in screen_text(pilot.app)
             await write(pilot, "line-0", "25, 50")
@@ -207,9 +207,9 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
 
 async def test_a_simulated_lab_needs_no_cores_of_this_host(tmp_path: Path) -> None:
     client = PricingClient(tmp_path)
-    with patch.object(engine_drafts, "cores_here", lambda: 2.0):
+    with patch.object(opening, "cores_here", lambda: 2.0):
         async with campaigning(client) as pilot:
-            await write(pilot, "line-0", "25, 50")
+            await write(pilot, "line-0", "2, 3")
             assert "needs more cores than this host has" in screen_text(pilot.app)
             await choose(pilot, "lab", "sim")
             assert "can be run" in screen_text(pilot.app)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from campaign_keys import screen_of, write
+from campaign_keys import choose, screen_of, write
 from fake_link import redrawn, screen_text, until
 from pricing_link import PricingClient, campaigning
 from textual.pilot import Pilot
 
+from workbench.domain.errors import UsageError
 from workbench.domain.messages import RunCampaign
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
-from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.dialogs import ConfirmScreen, MessageScreen
 from workbench.tui.widgets.field import Field
 
 WHOLE = "must be a whole number"
@@ -89,3 +90,24 @@ async def test_a_mistake_of_another_target_is_led_to(tmp_path: Path) -> None:
         await redrawn(pilot)
         assert pilot.app.draft.target == 1
         assert line_of(pilot, "line-0").entry.has_focus
+
+
+async def test_a_refused_run_leads_back_to_the_form(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await choose(pilot, "lab", "sim")
+        await write(pilot, "line-0", "5000%")
+        shown = " ".join((await redrawn(pilot)).split())
+        assert "needs more cores than the simulated host has" in shown
+        await pilot.press("escape", "f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        assert "simulated host has 4" in pilot.app.screen.consequence
+        client.refuses = UsageError("its functions need 50 cores", where="campaign mine")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "why not")
+        client.refuses = None
+        assert "its functions need 50 cores" in screen_text(pilot.app)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "the form")
+        await until(pilot, lambda: "5000%" in screen_text(pilot.app), "as it was left")
+        assert not pilot.app.is_open, "no session of that name is left"

@@ -9,8 +9,16 @@ TRAFFIC_CORES = 0.5
 """For the source, and again for the sink."""
 
 
-def check_fits_host(campaign: Campaign, cores: float) -> None:
+THIS_HOST, SIMULATED_HOST = "this host", "the simulated host"
+
+
+def check_fits_host(campaign: Campaign, cores: float, host: str = THIS_HOST) -> None:
     """Refuse a campaign whose functions, source and sink together need more cores than there are.
+
+    Parameters
+    ----------
+    cores : of that host.
+    host : what it is called.
 
     Raises
     ------
@@ -29,7 +37,7 @@ def check_fits_host(campaign: Campaign, cores: float) -> None:
     if needed > cores:
         raise UsageError(
             f"its functions need up to {functions:g} cores ({target} at {key}) and source and "
-            f"sink {TRAFFIC_CORES:g} each, {needed:g} in all, but this host has {cores:g}",
+            f"sink {TRAFFIC_CORES:g} each, {needed:g} in all, but {host} has {cores:g}",
             where=f"campaign {campaign.name}",
             remedy="Lower the resource parameters, or oversubscribe the host (--oversubscribe)",
         )

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from workbench import files
 from workbench.descriptors import drafts
-from workbench.descriptors.capacity import check_fits_host
 from workbench.descriptors.library import FOLDERS
 from workbench.domain import drafts as asked
 from workbench.domain.campaign import Campaign
@@ -25,11 +24,12 @@ from workbench.domain.errors import (
     UsageError,
 )
 from workbench.domain.messages import Done, Hello
-from workbench.engine.runs.opening import cores_here, loads_host
+from workbench.engine.runs.opening import check_fits
 from workbench.paths import Workspace
 
 T = TypeVar("T")
 
+DOCKER = "docker"
 MOST_CELLS = 5000
 """Configurations that are gone through each time a draft changes."""
 OF_THE_HOST = ("agents", "initialization")
@@ -139,19 +139,15 @@ def shown(name: str, text: str, workspace: Workspace) -> DraftShown:
 
 
 def _beyond_host(campaign: Campaign) -> str:
-    """Why this host cannot give it, where that is looked up at once: a plan says it in any case.
-
-    A lab that loads no host needs no cores of it.
-    """
-    if campaign.lab and not loads_host(campaign.lab):
-        return ""
+    """Why the host of its lab cannot give it, where that is looked up at once: a plan says it in
+    any case. Where it names no lab, this host is meant; of the simulated one its options say."""
     cells = sum(
         prod(len(p.values) for p in (*plan.resources, *plan.settings)) for plan in campaign.targets
     )
     if cells > MOST_CELLS:
         return ""
     try:
-        check_fits_host(replace(campaign, workload=()), cores_here())
+        check_fits(replace(campaign, workload=()), campaign.lab or DOCKER)
     except UsageError as error:
         return error.what
     return ""

@@ -21,6 +21,7 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 from textual.timer import Timer
 
+from workbench.domain.drafts import PREFIX
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import (
     Done,
@@ -365,7 +366,15 @@ class WorkbenchApp(TakingApp):
             self.boundary.keep(watch.broken)
         if watch.refused is not None and watch is self.opened:
             error = watch.refused
+            if watch.command is not None and watch.loss != "engine" and watch is not self._first:
+                self._back_to(watch.command)
             self.push_screen(MessageScreen(error.title, plain_lines(str(error))))
+
+    def _back_to(self, refused: RunCampaign | ResumeSession) -> None:
+        """From a run that never began to where it was asked for: a form can be corrected."""
+        self.close_session()
+        if isinstance(refused, RunCampaign) and refused.campaign.startswith(PREFIX):
+            self.go("campaign")
 
     async def _keep_drawn(self, watch: Watch) -> None:
         shown = watch.live

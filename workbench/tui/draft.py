@@ -23,6 +23,7 @@ from workbench.domain.drafts import (
 )
 from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchError
 from workbench.domain.events import SessionCreated
+from workbench.domain.lab import SIMULATION
 from workbench.domain.messages import GetStatus, ListEvents, Request, Role
 from workbench.link.client import Client
 from workbench.tui.memory import Memory
@@ -146,6 +147,11 @@ class Draft:
         """The lab that it names, with its options; None: whichever is there."""
         lab = self.document.get("lab")
         return lab if isinstance(lab, str) and lab else None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it names the simulated lab."""
+        return (self.lab or "").partition(":")[0] == SIMULATION
 
     @property
     def targets(self) -> list[Any]:

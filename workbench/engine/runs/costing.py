@@ -14,10 +14,9 @@ from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.runs.fitting import fit_to
 from workbench.engine.runs.opening import (
     argument_of,
-    check_fits_here,
+    check_fits,
     choose_lab,
-    cores_here,
-    loads_host,
+    host_of,
     made_lab,
 )
 from workbench.engine.runs.planning import make_plan
@@ -51,11 +50,10 @@ class Costing:
             campaign, left_out = await self.fitted(campaign, lab_name, request)
             warnings += left_out
         lab = await made_lab(lab_name, campaign, settings)
-        if loads_host(lab_name):
-            try:
-                check_fits_here(campaign)
-            except UsageError as error:
-                warnings.append(str(error))
+        try:
+            check_fits(campaign, lab_name)
+        except UsageError as error:
+            warnings.append(str(error))
         plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs, tuple(warnings))
         if request.most_hosts:
             shared = self._pool.run(
@@ -94,7 +92,7 @@ class Costing:
         argument = await argument_of(self._library, lab_name)
         lab = await made_lab(lab_name, campaign, LabSettings(session="plan", argument=argument))
         fitted = await self._pool.run(
-            fit_to, campaign, cores_here(), request.budget_s, lab_name, lab.costs
+            fit_to, campaign, host_of(lab_name)[0], request.budget_s, lab_name, lab.costs
         )
         return fitted.campaign, fitted.notes
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import replace
 
 from workbench import plugins
-from workbench.descriptors.capacity import check_fits_host
+from workbench.descriptors.capacity import SIMULATED_HOST, THIS_HOST, check_fits_host
 from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
@@ -18,6 +19,7 @@ from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import DefinedLab, Lab, LabSettings
 from workbench.labs.recorded_options import RecordedOptions
+from workbench.labs.simulated.options import SimulationOptions
 from workbench.paths import SHIPPED_TEMPLATE
 
 SIMULATED = (SIMULATION, "recorded")
@@ -127,9 +129,21 @@ async def opened(lab: str, campaign: Campaign, settings: LabSettings) -> tuple[L
         raise
 
 
-def check_fits_here(campaign: Campaign) -> None:
-    """Raises `UsageError` where a campaign needs more cores than this process may use."""
-    check_fits_host(campaign, cores_here())
+def check_fits(campaign: Campaign, lab: str) -> None:
+    """Raises `UsageError` where a campaign needs more cores than the host of that lab has."""
+    check_fits_host(campaign, *host_of(lab))
+
+
+def host_of(lab: str) -> tuple[float, str]:
+    """Cores that the functions of a lab share, endless where it needs none, and what has them.
+
+    Raises `UsageError` for options that the simulated lab does not know.
+    """
+    if loads_host(lab):
+        return cores_here(), THIS_HOST
+    if kind_of(lab) == SIMULATION:
+        return SimulationOptions.parse(lab.partition(":")[2]).host_cores, SIMULATED_HOST
+    return math.inf, THIS_HOST
 
 
 def cores_here() -> float:

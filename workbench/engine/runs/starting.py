@@ -23,7 +23,7 @@ from workbench.engine.runs.budget import budget_after_s, spent_before_s
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
     argument_of,
-    check_fits_here,
+    check_fits,
     choose_lab,
     is_users_own,
     kind_of,
@@ -100,8 +100,8 @@ class Starting:
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)
-        if loads_host(lab_name) and not request.oversubscribe:
-            check_fits_here(campaign)
+        if not request.oversubscribe:
+            check_fits(campaign, lab_name)
         async with self._one_at_a_time:
             name = await self._library.new_name(request.session, campaign.name)
             settings = LabSettings(

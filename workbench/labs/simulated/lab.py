@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 
-from workbench.descriptors.capacity import check_fits_host
+from workbench.descriptors.capacity import SIMULATED_HOST, check_fits_host
 from workbench.domain import kpis, resources
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
@@ -146,7 +146,7 @@ class SimulatedLab:
         templates = {template.name: template for template in self._campaign.templates}
         cores = self.options.host_cores
         if not self._settings.oversubscribe:
-            check_fits_host(self._campaign, cores)
+            check_fits_host(self._campaign, cores, SIMULATED_HOST)
         described = {name: describe(stand_in(template)) for name, template in templates.items()}
         # Options shape the source and the sink: a session never mixes two sets of them.
         options = repr(sorted(asdict(self.options).items()))

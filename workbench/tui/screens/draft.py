@@ -138,7 +138,8 @@ class DraftScreen(WorkbenchScreen):
         elif draft.to_correct:
             said.append((f"  {counted(draft.to_correct, 'mistake')}", "bad"))
         elif draft.beyond_host:
-            said.append(("  needs more cores than this host has", "warn"))
+            host = "the simulated host" if draft.simulated else "this host"
+            said.append((f"  needs more cores than {host} has", "warn"))
         else:
             said.append(("  can be run", "good"))
         said.append((f"  {counted(len(draft.targets), 'target')}", "dim"))
