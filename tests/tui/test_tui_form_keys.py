@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign_keys import choose, screen_of, write
+from drafting import settled
 from fake_link import redrawn, screen_text, until
 from pricing_link import PricingClient, campaigning
 from textual.pilot import Pilot
@@ -111,3 +112,73 @@ async def test_a_refused_run_leads_back_to_the_form(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "the form")
         await until(pilot, lambda: "5000%" in screen_text(pilot.app), "as it was left")
         assert not pilot.app.is_open, "no session of that name is left"
+
+
+def in_sight(pilot: Pilot[Any]) -> str:
+    """The line of the form that has the cursor, as the terminal shows it; empty: none does."""
+    lines = (line.strip() for line in screen_text(pilot.app).splitlines())
+    return next((line[1:].split()[0] for line in lines if line.startswith("›")), "")
+
+
+async def test_the_cursor_is_always_in_sight_and_goes_to_both_ends(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        form = screen_of(pilot).form
+        assert form is not None
+        await pilot.press("end")
+        await redrawn(pilot)
+        assert in_sight(pilot) == form.here.label == "seed"
+        for _ in range(6):
+            await pilot.press("tab")  # another target has other lines above the cursor
+            await redrawn(pilot)
+            assert in_sight(pilot) == "seed"
+        await pilot.press("home")
+        await redrawn(pilot)
+        assert in_sight(pilot) == "target"
+
+
+async def test_shift_tab_goes_back_to_the_target_before(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await pilot.press("tab", "tab")
+        await redrawn(pilot)
+        assert pilot.app.draft.target == 2
+        await pilot.press("shift+tab")
+        await redrawn(pilot)
+        assert pilot.app.draft.target == 1
+        assert not screen_of(pilot).form.editing
+
+
+async def test_a_text_typed_into_a_choice_changes_nothing(tmp_path: Path) -> None:
+    """Such as an SLA, one line too low: letters chose whatever began with the last of them."""
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        form, draft = screen_of(pilot).form, pilot.app.draft
+        assert form is not None
+        before = form.field("sampler").value
+        form.edit("sampler")
+        await pilot.press(*"p95<=200ms", "at", *"rate=300/s")
+        await settled(pilot)
+        assert form.field("sampler").value == before
+        await pilot.press("right")
+        await settled(pilot)
+        await pilot.press(*"he")
+        await settled(pilot)
+        assert draft.at("sampling", "method") == "heuristic", "letters, once they mean something"
+
+
+async def test_one_visit_of_a_line_is_one_step_to_take_back(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        form, draft = screen_of(pilot).form, pilot.app.draft
+        assert form is not None
+        before = draft.at("sampling", "method")
+        form.edit("sampler")
+        for key in ("right", "right", "left", "h", "e"):
+            await pilot.press(key)
+            await settled(pilot)
+        assert draft.at("sampling", "method") == "heuristic"
+        await pilot.press("down", "0", "up", "right")
+        await settled(pilot)
+        await pilot.press("escape", "u", "u")
+        await settled(pilot)
+        assert draft.at("sampling", "method") == "heuristic", "what was done on later visits"
+        await pilot.press("u")
+        await settled(pilot)
+        assert draft.at("sampling", "method") == before, "all of the first visit"

@@ -98,6 +98,8 @@ class Draft:
         self._sending = False
         self._latest: Undo | None = None
         """Takes the last change back."""
+        self._visit: object = None
+        """On which it was made."""
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -120,10 +122,22 @@ class Draft:
         """How many mistakes there are before it can be run: the document's, and the terms'."""
         return len(self.mistakes) + len(self._terms.mistakes)
 
-    def set_terms(self, what: str, terms: RunTerms) -> None:
-        """Other terms, which one key takes back; `what` begins its sentence: `Setting seed`."""
+    def set_terms(self, what: str, terms: RunTerms, visit: object = None) -> None:
+        """Other terms, which one key takes back as in `edit`."""
         if terms == self._terms or not self._may_write():
             return
+        if not self._goes_on(visit):
+            self._keep_terms(what)
+        self.terms = terms
+        self._tell()
+
+    def _goes_on(self, visit: object) -> bool:
+        """Whether the latest step that can be taken back was made on this visit, too."""
+        same = visit is not None and visit == self._visit and self._latest is not None
+        self._visit = visit
+        return same and self._desk.undos.top is self._latest
+
+    def _keep_terms(self, what: str) -> None:
         before, name, place = self._terms, self.name, self._place(self.name)
 
         async def back() -> str:
@@ -134,9 +148,8 @@ class Draft:
                 self._desk.memory.keep_terms(place, before.changed)
             return f"{what} is taken back."
 
-        self._desk.undos.add(Undo(what, back))
-        self.terms = terms
-        self._tell()
+        self._latest = Undo(what, back)
+        self._desk.undos.add(self._latest)
 
     def _place(self, name: str) -> str:
         """What a draft is remembered by: names come again in every workspace."""
@@ -283,16 +296,17 @@ class Draft:
 
     # ------------------------------------------------------------------------- changing
 
-    def edit(self, what: str, change: Callable[[Document], None]) -> bool:
+    def edit(self, what: str, change: Callable[[Document], None], visit: object = None) -> bool:
         """Change the document; whether it did.
 
-        `change` works on a copy; `what` begins the sentence of the undo: `Adding haproxy`.
+        `change` works on a copy; `what` begins the sentence of the undo: `Adding haproxy`. What is
+        changed on one `visit`, such as letter by letter, is taken back as one.
         """
         after = copy.deepcopy(self.document)
         change(after)
         if after == self.document or not self._may_write():
             return False
-        self._keep(what)
+        self._keep(what, visit)
         self.document, self.readable = after, True
         self._send(ChangeDraft(self.name, after))
         return True
@@ -330,8 +344,10 @@ class Draft:
             self._desk.say("Observers may watch, not change.", "warning")
         return self.role == "operator"
 
-    def _keep(self, what: str) -> None:
+    def _keep(self, what: str, visit: object = None) -> None:
         """Let one key take the coming change back, also when another draft is open by then."""
+        if self._goes_on(visit):
+            return
         name = self.name
         before = (
             ChangeDraft(name, copy.deepcopy(self.document))

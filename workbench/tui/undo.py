@@ -36,6 +36,11 @@ class Undos:
         if undo in self._done:
             self._done.remove(undo)
 
+    @property
+    def top(self) -> Undo | None:
+        """The one that `latest` would give."""
+        return self._done[-1] if self._done else None
+
     def latest(self) -> Undo | None:
         """The one to take back now; it is not offered again."""
         return self._done.pop() if self._done else None

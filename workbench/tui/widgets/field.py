@@ -55,7 +55,10 @@ class Line(Input):
 
 
 class Cycle(Static, can_focus=True):
-    """One of a few values: ← → and space go through them, a letter goes to what begins with it."""
+    """One of a few values: ← → and space go through them, letters to what begins with them; the
+    same one again goes on. Where nothing begins so, the text was meant for another line: what stood
+    there comes back, and letters do nothing until another key.
+    """
 
     DEFAULT_CSS = """
     Cycle { height: 1; width: 1fr; padding: 0 1; background: $panel; }
@@ -73,9 +76,21 @@ class Cycle(Static, can_focus=True):
         super().__init__(markup=False)
         self.options = tuple(options)
         self.value = value if value in self.options else (*self.options, "")[0]
+        self._typed, self._before, self._missed = "", self.value, False
+        """Letters since another key, what stood there before them, and that nothing begins so."""
 
     def on_mount(self) -> None:
         self._show()
+
+    def on_focus(self) -> None:
+        self._forget()
+
+    def on_blur(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        """The next letter begins anew."""
+        self._typed, self._missed = "", False
 
     def offer(self, options: Iterable[str]) -> None:
         """Other values to choose from; the chosen one stays where it is among them."""
@@ -91,6 +106,7 @@ class Cycle(Static, can_focus=True):
             self.post_message(self.Turned())
 
     def action_turn(self, by: int) -> None:
+        self._forget()
         if self.options:
             at = self.options.index(self.value) if self.value in self.options else -by
             self.choose(self.options[(at + by) % len(self.options)])
@@ -100,10 +116,29 @@ class Cycle(Static, can_focus=True):
         if event.key == "space" or not event.is_printable or not event.character:
             return
         event.stop()
-        after = [o for o in self.options if o.casefold().startswith(event.character.casefold())]
-        if after:
-            later = after.index(self.value) + 1 if self.value in after else 0
-            self.choose(after[later % len(after)])
+        letter = event.character.casefold()
+        if self._missed or not (self._typed or self._beginning(letter)):
+            return
+        if not self._typed:
+            self._before = self.value
+        self._typed += letter
+        if found := self._beginning(self._typed):
+            later = found.index(self.value) + 1 if self.value in found and self._anew else 0
+            self.choose(found[later % len(found)])
+        elif set(self._typed) == {letter} and (found := self._beginning(letter)):
+            at = found.index(self.value) if self.value in found else -1
+            self.choose(found[(at + 1) % len(found)])
+        else:
+            self._missed = True
+            self.choose(self._before)
+
+    @property
+    def _anew(self) -> bool:
+        """Whether this is the first letter: the same one goes on from what stands there."""
+        return len(self._typed) == 1
+
+    def _beginning(self, typed: str) -> list[str]:
+        return [option for option in self.options if option.casefold().startswith(typed)]
 
     def on_click(self) -> None:
         self.focus()

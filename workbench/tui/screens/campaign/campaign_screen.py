@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,6 +65,8 @@ class Typed:
     field: str
     setting: Setting
     text: str
+    visit: int
+    """How often somebody had come to that line by then: what is entered meanwhile is one step."""
 
 
 class CampaignScreen(DraftScreen):
@@ -87,6 +90,8 @@ class CampaignScreen(DraftScreen):
         self._elsewhere: tuple[Mistake, ...] = ()
         self._typed: Typed | None = None
         """What was typed and is not written yet."""
+        self._visits: Counter[str] = Counter()
+        """How often the keys came to each field."""
         self._typing: Timer | None = None
         self._question: ConfirmScreen | None = None
         """Whether to run, while it is asked."""
@@ -302,7 +307,7 @@ class CampaignScreen(DraftScreen):
         setting = self._settings.get(name)
         if setting is None or event.field.value == plain(setting.read(self.draft.document)):
             return  # it shows what the draft says
-        typed = Typed(self.draft.name, name, setting, event.field.value)
+        typed = Typed(self.draft.name, name, setting, event.field.value, self._visits[name])
         chosen = isinstance(event.field.entry, Cycle)
         if chosen or (self._typed is not None and self._typed.field != name):
             self.write_typed()  # another line is gone on with already
@@ -323,6 +328,7 @@ class CampaignScreen(DraftScreen):
     def _write(self, typed: Typed) -> None:
         """By then the line may be another setting's, or another draft may be open."""
         setting, text = typed.setting, typed.text
+        visit = (typed.draft, typed.field, setting.name, typed.visit)
         if typed.draft != self.draft.name:
             said = f"{setting.label.strip()} {text} was not written: the draft was closed first."
             self.workbench.say(plain(said), "warning")
@@ -330,11 +336,10 @@ class CampaignScreen(DraftScreen):
             self._choose_target(text)
         elif typed.field in TERMS:
             terms = self.terms.with_(typed.field, text)
-            self.draft.set_terms(f"Setting {setting.label}", terms)
+            self.draft.set_terms(f"Setting {setting.label.strip()}", terms, visit)
         else:
-            self.draft.edit(
-                f"Setting {setting.label}", lambda document: setting.write(document, text)
-            )
+            what = f"Setting {setting.label.strip()}"
+            self.draft.edit(what, lambda document: setting.write(document, text), visit)
 
     def _choose_target(self, text: str) -> None:
         self.every = text == EVERY_TARGET
@@ -357,7 +362,9 @@ class CampaignScreen(DraftScreen):
         self.write_typed()
         self.call_after_refresh(self.draw)
 
-    def on_descendant_focus(self) -> None:
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if isinstance(field := event.widget.parent and event.widget.parent.parent, Field):
+            self._visits[name_of(field)] += 1
         self.draw()
 
     def on_click(self, event: events.Click) -> None:
@@ -402,9 +409,9 @@ class CampaignScreen(DraftScreen):
         if self.form is not None:
             self.form.move_cursor(by)
 
-    def action_next_target(self) -> None:
+    def action_next_target(self, by: int) -> None:
         if self.form is not None and isinstance(entry := self.form.field("target").entry, Cycle):
-            entry.action_turn(1)
+            entry.action_turn(by)
 
     def action_mistake(self) -> None:
         """To the line that is wrong; of what no line shows, the sentence and what edits it."""
