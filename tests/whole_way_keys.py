@@ -10,8 +10,8 @@ import yaml
 from terminal import Terminal
 
 ENTER, ESCAPE, TAB, DOWN, CLEAR = "\r", "\x1b", "\t", "\x1b[B", "\x15"
-RUN = "\x1b[15~"
-"""F5."""
+RUN, ASK = "\x1b[15~", "\x12"
+"""F5 and ctrl-r."""
 SESSION = "campaign-1"
 SLA = "p95<=200ms @ rate=300/s, filesize=10kB"
 PLACE_OF_KUSTOMIZE = 5
@@ -88,7 +88,7 @@ def canary(screen: Terminal, steps: int = 4) -> None:
     step(screen, "chain", *[DOWN] * 4)
     step(screen, "steps", CLEAR, str(steps))
     screen.until(lambda text: re.search(rf"steps +{steps} *│", text) is not None, "of lab time")
-    screen.press(ENTER)
+    screen.press(RUN)
     screen.until(f"with {steps} rising loads")
     screen.press("y")
     screen.until("1 kept")
@@ -108,7 +108,7 @@ def recommend(screen: Terminal) -> None:
     screen.until("No recommendation yet")
     screen.press("e")
     screen.until("Leave", SLA)
-    screen.press(ENTER)
+    screen.press(ASK)
     screen.until("r1:", "Export")
     screen.press("x")
     screen.until("Export r1")

@@ -140,7 +140,7 @@ async def test_a_form_with_its_defaults_shows_the_plan_and_starts_after_a_yes() 
         await shows(pilot, "4 rising loads up to 122/s")
         found.form.field("budget").value = "2m"
         await shows(pilot, "at most 2.0 min")
-        await pilot.press("enter")
+        await pilot.press("f5")
         await shows(pilot, "Load tinyproxy-haproxy with 4 rising loads up to 122/s?")
         assert "20 s of lab time" in screen_text(pilot.app)
         assert client.requests(RetrainChain) == []
@@ -174,7 +174,7 @@ async def test_a_value_that_cannot_be_read_is_said_at_its_field(
         found.form.field(field).value = typed
         await until(pilot, lambda: found.form.field(field).mistake, "the mistake")
         assert words in found.form.field(field).mistake
-        await pilot.press("enter")
+        await pilot.press("f5")
         assert isinstance(pilot.app.screen, CanaryForm), "nothing is started"
         assert len(client.requests(PlanCanary)) == asked
 
@@ -413,7 +413,7 @@ async def test_escape_ends_a_retraining_that_measures_nothing(steps: str, ends: 
     async with opened(client, (100, 30), screen="canary") as pilot:
         found = await form(pilot)
         found.form.field("steps").value = steps
-        await pilot.press("enter")
+        await pilot.press("f5")
         await shows(pilot, "Retrain the model of" if ends else "Load ")
         await pilot.press("y")
         await until(pilot, lambda: client.requests(RetrainChain), "the request")

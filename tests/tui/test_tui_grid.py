@@ -126,7 +126,7 @@ async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
         await write(pilot, "sla", "qRuDn:1")
         assert screen_of(pilot).form is not None
         assert pilot.app.draft.at("sla") == "qRuDn:1"
-        assert "⏎ Next  ↓ ↑ Field" in screen_text(pilot.app)
+        assert "⏎ Next  f5 Mistake  ↓ ↑ Field" in screen_text(pilot.app)
         await pilot.press("escape", "1")
         await pilot.pause()
         assert not isinstance(pilot.app.screen, CampaignScreen), "the screen's after escape"

@@ -69,7 +69,7 @@ async def test_the_question_is_written_by_keys_and_the_answer_is_shown() -> None
         await fill(pilot, "p95<=200ms @ rate=300/s, filesize=10kB")
         await pilot.press("down", *"throughput>=295/s @ rate=300/s")
         await pilot.press("down", "down", "ctrl+u", *"0.9")  # over a third, empty SLA
-        await pilot.press("down", "right", "down", "o", "enter")
+        await pilot.press("down", "right", "down", "o", "ctrl+r")
         await until(pilot, lambda: "holds with 97.3 %" in screen_text(pilot.app), "the answer")
         (request,) = asked(client)
         assert request.slas == (
@@ -110,7 +110,7 @@ async def test_letters_and_digits_are_text_while_a_field_is_edited() -> None:
         form = pilot.app.screen.form
         assert form.values()["sla"] == "qevxos98u?:"
         assert pilot.app.screen.NAME == "recommend"
-        assert "⏎ Ask" in screen_text(pilot.app)
+        assert "⏎ Next  ^r Ask" in screen_text(pilot.app)
         await pilot.press("up", "8", "h", "h")
         assert form.values()["chain"] == "haproxy"
         await pilot.press("escape")
@@ -136,42 +136,64 @@ async def test_what_the_engine_refuses_stands_at_its_field(
     client = RecommendingClient()
     client.next = error
     async with recommending(client) as pilot:
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         form = pilot.app.screen.form
         await until(pilot, lambda: form.field(field).mistake, "the mistake")
         assert said in form.field(field).mistake
         assert said in " ".join((await redrawn(pilot)).split())
         assert [f.name for f in form.fields if f.mistake] == [field]
+        assert not form.editing, "who presses a key of the screen just now types no text"
+        await pilot.press("e")
         assert form.field(field).entry.has_focus, "it can be mended at once"
 
 
-async def test_keys_stay_with_the_field_at_fault_beside_an_answer_that_is_shown() -> None:
-    """The form is hidden while it is asked, and what hears late of that gave the keys away."""
+async def test_enter_goes_on_to_the_next_line_and_asks_nothing() -> None:
+    client = RecommendingClient()
+    async with recommending(client) as pilot:
+        await fill(pilot, "p95<=200ms @ rate=300/s")
+        await pilot.press("enter", *"loss<=1%", "enter", "enter", *["enter"] * 9)
+        form = pilot.app.screen.form
+        await redrawn(pilot)
+        assert form.values()["sla-2"] == "loss<=1%"
+        assert form.field("greedy").entry.has_focus, "the last one"
+        assert asked(client) == []
+
+
+async def test_a_refusal_beside_an_answer_takes_no_keys_and_escape_leaves_it() -> None:
     client = RecommendingClient(held())
     client.gate.clear()
     client.next = SlaError("the KPI is 'p9'", remedy="Write p95")
     async with recommending(client) as pilot:
         await redrawn(pilot)
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         form = pilot.app.screen.form
         await until(pilot, lambda: not form.is_on_screen, "the form is put away")
         client.gate.set()
         await until(pilot, lambda: form.field("sla").mistake, "the mistake")
         await redrawn(pilot)
-        assert form.field("sla").entry.has_focus, "it can be mended at once"
-        await pilot.press("end", *"x1")
-        assert form.values()["sla"].endswith("x1"), "keys are the field's"
+        before = form.values()["sla"]
+        assert form.is_on_screen, "with what is wrong"
+        await pilot.press("e", "end", "x", "escape")
+        assert form.values()["sla"] == f"{before}x", "keys are the field's once they are asked for"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: form.field("sla").mistake, "refused again")
+        await pilot.press("escape")
+        await redrawn(pilot)
+        assert pilot.app.screen.NAME == "recommend", "escape leaves the refusal alone"
+        assert not form.is_on_screen
+        await pilot.press("e", "escape", "9")
+        assert pilot.app.screen.NAME == "events"
 
 
 async def test_the_second_sla_is_refused_at_the_second_line() -> None:
     client = RecommendingClient()
     client.next = UsageError("the KPI is 'p9'", where="SLA 2")
     async with recommending(client) as pilot:
-        await pilot.press("e", "down", "down", *"p9<=1ms", "enter")
+        await pilot.press("e", "down", "down", *"p9<=1ms", "ctrl+r")
         form = pilot.app.screen.form
         await until(pilot, lambda: form.field("sla-2").mistake, "the mistake")
         assert not form.field("sla").mistake
-        await pilot.press("backspace")
+        await pilot.press("e", "backspace")
         assert not form.field("sla-2").mistake, "what is changed is not wrong any more"
 
 
@@ -180,7 +202,7 @@ async def test_mistakes_that_need_no_engine_are_said_at_once(confidence: str) ->
     client = RecommendingClient()
     async with recommending(client) as pilot:
         await fill(pilot, "")
-        await pilot.press("down", "ctrl+u", *confidence, "enter")
+        await pilot.press("down", "ctrl+u", *confidence, "ctrl+r")
         form = pilot.app.screen.form
         assert "Nothing is asked" in form.field("sla").mistake
         assert "Not a number" in form.field("confidence").mistake
@@ -191,7 +213,7 @@ async def test_what_is_no_field_s_fault_is_said_above_the_answer() -> None:
     client = RecommendingClient(held())
     client.next = LabError("the worker died", remedy="Ask again")
     async with recommending(client) as pilot:
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "the worker died. Ask again." in screen_text(pilot.app), "it")
         assert "r1: tinyproxy 25 %" in screen_text(pilot.app), "what was known is still there"
 
@@ -202,11 +224,11 @@ async def test_while_it_is_computed_a_line_says_so_and_a_stale_answer_is_dropped
     client.status = replace(client.status, scoring="haproxy: fitting p95_ms")
     client.next = held("r1")
     async with recommending(client) as pilot:
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "haproxy: fitting p95_ms" in screen_text(pilot.app), "busy")
         assert any(isinstance(request, GetStatus) for request in client.asked)
         client.next = held("r7")
-        await pilot.press("e", "enter")  # asks anew: the first answer is not waited for
+        await pilot.press("e", "ctrl+r")  # asks anew: the first answer is not waited for
         await until(pilot, lambda: len(asked(client)) == 2, "the second question")
         client.gate.set()
         await until(pilot, lambda: "r7: tinyproxy" in screen_text(pilot.app), "its answer")
@@ -219,7 +241,7 @@ async def test_an_answer_need_not_be_waited_for() -> None:
     client = RecommendingClient()
     client.gate.clear()
     async with recommending(client) as pilot:
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "recommending" in screen_text(pilot.app), "busy")
         assert not pilot.app.screen.editing, "keys are the screen's while it waits"
         await pilot.press("escape")
@@ -306,7 +328,7 @@ async def test_a_recording_measures_nothing_and_says_so() -> None:
         await until(pilot, lambda: toasts(pilot.app), "the toast")
         assert "bundles are not changed" in toasts(pilot.app)[0]
         assert pilot.app.screen.NAME == "recommend"
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "not stored:" in screen_text(pilot.app), "the answer")
         await pilot.press("x")
         await until(pilot, lambda: "Only what is stored" in toasts(pilot.app)[-1], "the toast")
@@ -332,7 +354,7 @@ async def test_greedy_scaling_on_the_lab_is_asked_about_first() -> None:
     client = RecommendingClient()
     async with recommending(client) as pilot:
         await redrawn(pilot)
-        await pilot.press("e", "up", "left", "enter")
+        await pilot.press("e", "up", "left", "ctrl+r")
         await until(pilot, lambda: pilot.app.screen.is_modal, "the question")
         assert "one allocation after the other" in " ".join(screen_text(pilot.app).split())
         assert asked(client) == []
@@ -440,7 +462,7 @@ async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
             where="SLA",
             remedy="Write it as p95<=200ms @ rate=300/s, filesize=10kB",
         )
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: pilot.app.screen.form.field("sla").mistake, "the mistake")
         await check(pilot, "recommend-refused", tmp_path)
 
@@ -455,14 +477,14 @@ async def test_looks_of_other_states(
         await check(pilot, "recommend-empty", tmp_path)
         client.gate.clear()
         client.status = replace(client.status, scoring="haproxy: fitting p95_ms")
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "fitting" in screen_text(pilot.app), "busy")
         await check(pilot, "recommend-busy", tmp_path)
     client = RecommendingClient(held(), unmet())
     async with recommending(client, size) as pilot:
         await check(pilot, "recommend-unmet", tmp_path)
         client.next = LabError("the worker that answers died", remedy="Ask again")
-        await pilot.press("e", "enter")
+        await pilot.press("e", "ctrl+r")
         await until(pilot, lambda: "worker" in screen_text(pilot.app), "the error")
         await check(pilot, "recommend-error", tmp_path)
         await pilot.press("o", "j", "enter", "x")

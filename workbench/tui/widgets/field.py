@@ -1,7 +1,8 @@
 """Forms: labelled fields that are gone through by keys, each with its mistake below it.
 
-While a field is edited its keys are its own: letters and digits are text, ↓ ↑ and tab go to the
-next field, enter does what the form is for, and escape gives the keys back to the screen.
+While a field is edited its keys are its own: letters and digits are text, ↓ ↑, tab and enter go to
+the next field, and escape gives the keys back to the screen. What the form is for has a key of its
+screen that is no text.
 """
 
 from __future__ import annotations

@@ -28,9 +28,11 @@ class KeyLine(Rows):
         self._actions, self._form = [a for a in actions if a.rank < 9], ()
         self._draw()
 
-    def offer_form(self, enter: str) -> None:
-        """The keys of a form while it is written, in which letters are text."""
-        keys = (("⏎", enter), ("↓ ↑", "Field"), ("← →", "Choose"), ("esc", "Leave"))
+    def offer_form(self, does: Iterable[Action]) -> None:
+        """The keys of a form while it is written, in which letters are text; `does`: what it is
+        written for."""
+        named = [(action.first_key, action.label) for action in does]
+        keys = (("⏎", "Next"), *named, ("↓ ↑", "Field"), ("← →", "Choose"), ("esc", "Leave"))
         spans: list[Span] = []
         for key, label in keys:
             spans += [(f"{' ' * bool(spans)} {key}", "accent"), (f" {label}", "")]

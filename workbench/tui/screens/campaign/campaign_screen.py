@@ -140,7 +140,8 @@ class CampaignScreen(DraftScreen):
     def offer_keys(self) -> None:
         super().offer_keys()
         if self.form is not None and self.form.editing:
-            self.query_one(KeyLine).offer_form("Next")
+            does = (a for a in self.offered() if a.method in ("run_draft", "mistake"))
+            self.query_one(KeyLine).offer_form(does)
 
     def _sections(self, draft: Draft) -> Sections:
         """All settings by heading; those of functions are the last ones of theirs."""
@@ -428,10 +429,16 @@ class CampaignScreen(DraftScreen):
 
     def action_run_draft(self) -> None:
         draft = self.draft
+        self.write_typed()  # it is asked of the draft with what stands in its line
+        if self.draft.to_correct:
+            self.action_mistake()
+            return
 
         def answered(yes: bool | None) -> None:
             self._question = None
-            if yes:
+            if yes and draft.to_correct:  # the engine has said so meanwhile
+                self.action_mistake()
+            elif yes:
                 budget_s = draft.campaign.budget_s if draft.campaign else None
                 command = self.terms.run(draft.name, draft.lab, budget_s)
                 self.workbench.open_session(command=command)

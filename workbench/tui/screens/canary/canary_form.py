@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
@@ -33,7 +35,9 @@ class _Known:
 
 
 class CanaryForm(Dialog[RetrainChain | None]):
-    """The plan follows what is typed; enter asks once more, and starts."""
+    """The plan follows what is typed; f5 asks once more, and starts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("f5", "start", "Start")]
 
     def __init__(self, view: SessionView, chains: Sequence[str], chain: str) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
                 yield self.form
                 yield Static("", id="plan", markup=False)
             yield Static(
-                "enter start   ↓ ↑ fields   ← → choose   esc cancel",
+                "f5 start   enter next   ↓ ↑ fields   ← → choose   esc cancel",
                 classes="dialog-keys",
                 markup=False,
             )
@@ -68,6 +72,9 @@ class CanaryForm(Dialog[RetrainChain | None]):
         self._ask(SETTLE_S)
 
     def on_form_submitted(self) -> None:
+        self.form.go_on()
+
+    def action_start(self) -> None:
         self._ask(0.0, start=True)
 
     def on_form_left(self) -> None:

@@ -72,7 +72,7 @@ class RecommendScreen(RecommendAsking, HasList):
         self._prepare()
         pair = self.found()
         first = pair is None and self.asking.busy is not None  # what was asked stays in sight
-        self.set_class(self.editing or first, "-editing")
+        self.set_class(self.editing or first or self.wrong, "-editing")
         self.set_class(self.can_ask, "-asks")
         measures = self.asking.busy is not None and self.asking.busy.measures
         key = self.key("recommend.stop" if measures else "recommend.drop")
@@ -113,7 +113,8 @@ class RecommendScreen(RecommendAsking, HasList):
             return question.GUIDE
         if self.opened.lost:
             return "No recommendation yet.\n\nNobody answers now; the line above says why."
-        asks = f"{self.key('recommend.ask')} writes an SLA and asks which allocation carries it."
+        writes, compute = self.key("recommend.ask"), self.key("recommend.compute")
+        asks = f"{writes} writes an SLA, {compute} asks which allocation carries it."
         return f"No recommendation yet.\n\n{asks}"
 
     def _prepare(self) -> None:
@@ -157,7 +158,8 @@ class RecommendScreen(RecommendAsking, HasList):
     def offer_keys(self) -> None:
         super().offer_keys()
         if self.editing:
-            self.query_one(KeyLine).offer_form("Ask")
+            does = (action for action in self.offered() if action.method == "compute")
+            self.query_one(KeyLine).offer_form(does)
 
     # ------------------------------------------------------------------------- actions
 
@@ -165,7 +167,9 @@ class RecommendScreen(RecommendAsking, HasList):
         pair = self.found() if self.ready else None
         overflow = self.ready and self.query_one(AnswerView).overflows
         conditions = {
-            "ask": self.can_ask and self.shown.view.campaign is not None,
+            **dict.fromkeys(
+                ("ask", "compute"), self.can_ask and self.shown.view.campaign is not None
+            ),
             "open": len(self.known()) > 1,
             "more": pair is not None and overflow,
         }

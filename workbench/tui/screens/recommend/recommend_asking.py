@@ -95,8 +95,8 @@ class RecommendAsking(QuestionScreen):
         pair = self.found() if self.ready else None
         busy, chosen = self.asking.busy, pair is not None and pair[0].chosen is not None
         conditions = {
-            "drop": self.asking.waits,
-            "back": not self.asking.waits,
+            "drop": self.asking.waits or self.wrong,
+            "back": not self.asking.waits and not self.wrong,
             "end_measuring": busy is not None and busy.measures and self.commands,
             "verify": chosen and busy is None and self.commands,
             "export": pair is not None and self.can_ask,
@@ -108,9 +108,9 @@ class RecommendAsking(QuestionScreen):
             return why
         if said := super().why_not(method):
             return said
-        if method in ("ask", "export") and self.opened.replay is not None:
+        if method in ("ask", "compute", "export") and self.opened.replay is not None:
             return "This is a replay: the engine would answer of the whole session."
-        if method == "ask":
+        if method in ("ask", "compute"):
             return "The campaign is not planned yet."
         if method in ("verify", "export") and self.found() is None:
             return f"There is no recommendation yet: {self.key('recommend.ask')} asks for one."
@@ -159,11 +159,7 @@ class RecommendAsking(QuestionScreen):
         values = self.form.values()
         mistakes = question.placed(error, values) if isinstance(request, Recommend) else {}
         self.form.refuse(mistakes)
-        if mistakes:
-            self.edit_form()
-            # The form was hidden while it was asked, and what hears late of that gives up the keys.
-            self.call_after_refresh(self._keep_to_the_mistake)
-        else:
+        if not mistakes:  # else the form says it; keys stay the screen's all the same
             self.trouble = str(error)
 
     def edit_form(self) -> None:
@@ -171,10 +167,10 @@ class RecommendAsking(QuestionScreen):
         self.add_class("-editing")
         self.form.edit()
 
-    def _keep_to_the_mistake(self) -> None:
-        if self.focused is None and any(field.mistake for field in self.form.fields):
-            self.edit_form()
-            self.draw()
+    @property
+    def wrong(self) -> bool:
+        """Whether the form shows a mistake."""
+        return self.ready and any(field.mistake for field in self.form.fields)
 
     async def _recommend(self, request: Recommend) -> None:
         told = await self._answered(request)
@@ -208,15 +204,27 @@ class RecommendAsking(QuestionScreen):
     # ------------------------------------------------------------------------- actions
 
     def on_form_submitted(self) -> None:
-        if not self.can_ask:
-            return
+        """Enter goes on to the next line."""
+        self.form.go_on()
+
+    def action_drop(self) -> None:
+        """Wait no longer; where nothing is waited for, leave what was refused."""
+        if self.asking.waits:
+            super().action_drop()
+        else:
+            self.form.refuse({})
+            self.draw()
+
+    def action_compute(self) -> None:
+        """Ask what stands in the form."""
         if self.asking.busy is not None and not self.asking.waits:
             self.workbench.say("The lab measures for this session. Wait for it, or stop it.")
             return
         request, mistakes = question.request_of(self.opened.session, self.form.values())
         self.form.refuse(mistakes)
         if mistakes:
-            self.form.edit()
+            self.edit_form()
+            self.draw()
             return
         if not request.on_lab:
             self._begin(request)
