@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from campaign_keys import choose, screen_of, write
 from drafting import settled
-from fake_link import redrawn, screen_text, until
+from fake_link import redrawn, screen_text, toasts, until
 from pricing_link import PricingClient, campaigning
 from textual.pilot import Pilot
 
+from workbench.domain.drafts import ChangeDraft, DiscardDraft, ReadDraft
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import RunCampaign
+from workbench.tui.screens import draft as draft_screen
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, MessageScreen
 from workbench.tui.widgets.field import Field
@@ -182,3 +185,43 @@ async def test_one_visit_of_a_line_is_one_step_to_take_back(tmp_path: Path) -> N
         await pilot.press("u")
         await settled(pilot)
         assert draft.at("sampling", "method") == before, "all of the first visit"
+
+
+async def by_another(client: PricingClient, samples: int) -> None:
+    """What another screen writes into the same draft."""
+    shown = await client.ask(ReadDraft("mine"))
+    document = {**shown.document}
+    document["sampling"] = {**document["sampling"], "max_samples": samples}
+    await client.ask(ChangeDraft("mine", document))
+
+
+async def test_what_another_screen_writes_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft_screen, "REFRESH_S", 0.05)
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await by_another(client, 33)
+        await until(pilot, lambda: line_of(pilot, "max_samples").value == "33", "it is shown")
+        assert "Somebody else changed the draft: it is shown as it is now." in toasts(pilot.app)
+        await client.ask(DiscardDraft("mine"))
+        await until(pilot, lambda: not pilot.app.draft.is_open, "it is gone")
+        assert "is not there any more" in toasts(pilot.app)[-1]
+
+
+async def test_what_was_refused_gives_way_to_what_is_there_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft_screen, "REFRESH_S", 3600.0)
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        screen.form.edit("max_samples")
+        await by_another(client, 33)
+        await pilot.press("0")
+        screen.write_typed()
+        await until(pilot, lambda: any("somebody else" in said for said in toasts(pilot.app)), "no")
+        await settled(pilot)
+        assert pilot.app.draft.at("sampling", "max_samples") == 33
+        assert line_of(pilot, "max_samples").value == "33", "also where it is typed into"

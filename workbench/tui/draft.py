@@ -21,7 +21,7 @@ from workbench.domain.drafts import (
     ReadDraft,
     StartDraft,
 )
-from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchError
+from workbench.domain.errors import EngineError, Mistake, NameTaken, SessionError, WorkbenchError
 from workbench.domain.events import SessionCreated
 from workbench.domain.lab import SIMULATION
 from workbench.domain.messages import GetStatus, ListEvents, Request, Role
@@ -66,6 +66,7 @@ class Draft:
     campaign : of the latest state that the engine has seen; None while there are mistakes.
     target : index of the target that is looked at, on every screen of the draft.
     settled : the engine has seen everything that was changed here.
+    overtaken : counts how often what stood here gave way to what somebody else had written.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -84,7 +85,7 @@ class Draft:
         self._terms = RunTerms()
         self._workspace = ""
         self.palette: Palette | None = None
-        self.changed = 0
+        self.changed = self.overtaken = 0
         self.settled = True
         self.role: Role = "operator"
         self.lost = ""
@@ -410,6 +411,26 @@ class Draft:
         if shown is not None and shown.name == self.name:
             self._take(shown)
 
+    async def look(self) -> None:
+        """What somebody else has made of it, unless something of ours is under way. Never raises:
+        whether the engine answers is told where something is changed."""
+        if not self.is_open or not self.settled or self.lost:
+            return
+        name, changed = self.name, self.changed
+        try:
+            shown = await self._ask(ReadDraft(name))
+        except (EngineError, OSError):
+            return
+        except WorkbenchError as error:
+            if self.name == name and self.changed == changed:
+                self.close()
+                self._desk.say(f"The draft {name} is not there any more: {error}", "warning")
+            return
+        if self.name == name and self.changed == changed and shown.revision != self._revision:
+            self.overtaken += 1
+            self._take(shown)
+            self._desk.say("Somebody else changed the draft: it is shown as it is now.")
+
     async def _look_again(self, refused: ChangeDraft) -> DraftShown | None:
         """What was sent was refused: what stands in the file. Else it waits for `meet`."""
         try:
@@ -419,6 +440,7 @@ class Draft:
             return None
         if self._waiting is refused:  # else what was entered meanwhile is sent in its turn
             self._waiting = None
+            self.overtaken += 1
         return shown
 
     def _take(self, shown: DraftShown) -> None:

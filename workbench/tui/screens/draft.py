@@ -32,6 +32,8 @@ from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
+REFRESH_S = 3.0
+"""How often the draft is looked at for what somebody else has changed."""
 CAMPAIGN = "campaign"
 """The screen that runs a draft."""
 FROM_NOTHING = ""
@@ -66,6 +68,7 @@ class DraftScreen(WorkbenchScreen):
         raise NotImplementedError
 
     def on_mount(self) -> None:
+        self.set_interval(REFRESH_S, self._look_for_others)
         self.look()
         self.call_after_refresh(self.draw)
 
@@ -87,6 +90,13 @@ class DraftScreen(WorkbenchScreen):
     def look(self) -> None:
         """Ask which drafts there are, for the empty state and for `open`."""
         begin(self, self._look)
+
+    def _look_for_others(self) -> None:
+        """Another screen may change the draft, too; looked for where there is time to draw."""
+        pace = self.workbench.pace
+        if self.in_sight and self.draft.is_open and not pace.wait_s:
+            pace.drawing()
+            begin(self, self.draft.look, group="others", exclusive=True)
 
     async def _look(self) -> None:
         try:

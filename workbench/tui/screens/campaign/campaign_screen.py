@@ -92,6 +92,8 @@ class CampaignScreen(DraftScreen):
         """What was typed and is not written yet."""
         self._visits: Counter[str] = Counter()
         """How often the keys came to each field."""
+        self._overtaken = ("", 0)
+        """Draft, and how often it was overtaken, when it was drawn last."""
         self._typing: Timer | None = None
         self._question: ConfirmScreen | None = None
         """Whether to run, while it is asked."""
@@ -113,7 +115,9 @@ class CampaignScreen(DraftScreen):
             lines = self._lines(sections, draft)
             self._settings = {name: setting for name, setting, _, _ in lines}
             typed = self._typed.field if self._typed is not None else ""
-            self.form.show(draft.document, lines, typed, self._more(lines))
+            now = (draft.name, draft.overtaken)
+            overtaken, self._overtaken = now != self._overtaken, now
+            self.form.show(draft.document, lines, typed, self._more(lines), anew=overtaken)
             if draft.wanted:
                 self.call_after_refresh(self._do_wanted)
         self._price(draft)

@@ -77,11 +77,14 @@ class SettingsForm(Form):
         settings: Iterable[tuple[str, Setting, str, bool]],
         typed: str = "",
         more: str = "",
+        *,
+        anew: bool = False,
     ) -> None:
         """Bring fields up to date; those that are being typed into keep their text.
 
         Each setting comes with the name of its field, its mistake, and whether it is to be seen;
-        `typed` is a field whose text is not in the document yet; `more` is said below all of them.
+        `typed` is a field whose text is not in the document yet; `more` is said below all of them;
+        `anew`: what stands in a line gave way to what somebody else wrote.
         """
         seen: set[str] = set()
         for name, setting, mistake, visible in settings:
@@ -93,7 +96,7 @@ class SettingsForm(Form):
             field.rename(plain(setting.label))
             _describe(field, setting, plain(setting.read(document)))
             written = isinstance(field.entry, Line) and field.entry is self.screen.focused
-            if name != typed and not written:
+            if name != typed and (anew or not written):
                 field.fill(plain(setting.read(document)))
             if (field.mistake, field.note) != (mistake, setting.note):
                 field.refuse(mistake, setting.note)
