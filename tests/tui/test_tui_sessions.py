@@ -105,6 +105,11 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await until(pilot, lambda: "lab  sim" in screen_text(pilot.app), "the lab")
         await until(pilot, lambda: PlanCampaign("demo-closed", "sim") in client.asked, "its plan")
         await pilot.press("enter")
+        await until(pilot, lambda: "Run demo-closed on the lab sim?" in screen_text(pilot.app), "?")
+        assert client.commands() == [], "it asks, as a draft does"
+        await pilot.press("n")
+        assert isinstance(pilot.app.screen, LaunchScreen), "no leads back to the list"
+        await pilot.press("enter", "y")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [RunCampaign("demo-closed", lab="sim", pace=20.0)]
         await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
@@ -151,7 +156,7 @@ async def test_a_long_list_of_campaigns_is_filtered_by_what_is_typed() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: "night-1" in screen_text(pilot.app), "all of them")
         assert isinstance(pilot.app.screen, LaunchScreen)
-        await pilot.press("slash", *"night 7", "enter")
+        await pilot.press("slash", *"night 7", "enter", "y")
         await until(pilot, client.commands, "the command")
         assert [c.campaign for c in client.commands()] == ["night-7"]
 
@@ -184,7 +189,7 @@ async def test_a_refused_start_is_a_sentence_and_leads_back() -> None:
         await pilot.press("n")
         await until(pilot, lambda: "at most 80 samples" in screen_text(pilot.app), "the plan")
         client.refuses = EngineError("the host has 2 cores, demo needs 2.5")
-        await pilot.press("enter")
+        await pilot.press("enter", "y")
         await until(pilot, lambda: "demo needs 2.5." in screen_text(pilot.app), "the sentence")
         client.refuses = None
         await pilot.press("enter", "escape")

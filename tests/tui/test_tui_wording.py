@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pricing_link import PricingClient, campaigning
 
 from workbench.domain.errors import PROFILE_FARTHER, UsageError
 from workbench.domain.messages import EngineStatus, PlanCampaign, Planned
-from workbench.tui import text
+from workbench.tui import present, text
 from workbench.tui.commands import keymap
 from workbench.tui.remedies import ON_SCREENS, RemedyClient, on_screen
 from workbench.tui.widgets.waiting import Busy
@@ -70,8 +71,27 @@ async def test_so_does_the_warning_of_a_plan() -> None:
 
 def test_a_load_outside_of_the_profile_names_the_key_that_begins_the_next_one() -> None:
     told = on_screen(PROFILE_FARTHER, key)
-    assert "with a sampler that measures everywhere" in told
+    assert "over a wider range, and not with the sampler breakpoints" in told
     assert told.endswith(f"({key('session.draft')} on Sessions makes the draft: 1)")
+
+
+@pytest.mark.parametrize(
+    ("lab", "known", "said"),
+    [
+        ("sim", "chosen", "simulated lab (chosen): figures"),
+        ("sim:host_cores=16", "chosen", "simulated lab (chosen): figures"),
+        ("sim", "stands in", "simulated lab (Docker could not be used): figures"),
+        ("sim", "", "simulated lab (chosen, or no Docker engine): figures"),
+        ("docker", "", ""),
+    ],
+)
+def test_whose_figures_these_are_and_why(lab: str, known: str, said: str) -> None:
+    view = FakeClient().view()
+    assert view.host is not None
+    view.lab, view.host = lab, replace(view.host, details={"why_this_lab": known})
+    assert present.notice(view, 80).startswith(said)
+    assert present.notice(view, 80).endswith("figures are not of your host") is bool(said)
+    assert len(present.notice(view, 60)) < 60
 
 
 def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:

@@ -225,8 +225,8 @@ class ConfidenceRefused(SlaError):
 
 
 PROFILE_FARTHER = (
-    "Ask for a load within, or profile that far: over a wider range, or with a sampler that "
-    "measures everywhere, as blocks does (workbench run with the campaign so changed)"
+    "Ask for a load within, or profile that far: over a wider range, and not with the sampler "
+    "breakpoints, which measures around them alone (workbench run with the campaign so changed)"
 )
 """What to do where a load lies outside of what was profiled."""
 

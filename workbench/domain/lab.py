@@ -18,6 +18,8 @@ OPTIONS = "options"
 SIMULATION = "sim"
 """What the simulated lab calls itself. It stands in where nobody named a lab and the real one
 cannot be made ready."""
+WHY_THIS_LAB = "why_this_lab"
+"""Among a simulated host's details: `chosen`, or `stands in`; absent in sessions up to 0.6."""
 
 OHA_LATER = "is built for later sessions while nothing is measured"
 """What the log of a session says that had to do without oha, the best of the generators."""

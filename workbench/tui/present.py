@@ -8,6 +8,7 @@ from workbench.domain.configurations import ConfigurationView
 from workbench.domain.event_log import LogLine
 from workbench.domain.events import Progress, UsageTick
 from workbench.domain.kpis import P95
+from workbench.domain.lab import SIMULATION, WHY_THIS_LAB
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
@@ -120,11 +121,14 @@ def header(shown: Shown, frozen: bool, replay: str, width: int) -> Row:
     return spread(tuple(spans), ((f"{about} ", "dim"),), width)
 
 
-def notice(width: int) -> str:
-    """One line that nobody may miss, also where the line is short."""
-    if len(text.SIMULATED_NOTICE) < width:
-        return text.SIMULATED_NOTICE
-    return text.SIMULATED_NOTICE.replace(" (chosen, or no Docker engine)", "")
+def notice(view: SessionView, width: int) -> str:
+    """One line that nobody may miss, also where the line is short: whose figures these are, and
+    why; empty where the lab is not the simulated one."""
+    if view.lab.partition(":")[0] != SIMULATION:
+        return ""
+    known = view.host.details.get(WHY_THIS_LAB, "") if view.host else ""
+    whole = text.SIMULATED_NOTICE.format(text.WHY_SIMULATED.get(known, ""))
+    return whole if len(whole) < width else text.SIMULATED_NOTICE.format("")
 
 
 def log_line(view: SessionView, line: LogLine) -> str:

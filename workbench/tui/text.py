@@ -14,7 +14,13 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import OVERLOAD, Estimate, is_unbounded
 
-SIMULATED_NOTICE = "simulated lab (chosen, or no Docker engine): figures are not of your host"
+SIMULATED_NOTICE = "simulated lab{}: figures are not of your host"
+WHY_SIMULATED = {
+    "chosen": " (chosen)",
+    "stands in": " (Docker could not be used)",
+    "": " (chosen, or no Docker engine)",
+}
+"""By what the session knows of it; those of before do not say."""
 
 _PERCENT = re.compile(r"(?<=\d)%")
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))

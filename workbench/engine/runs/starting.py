@@ -14,7 +14,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.counts import counted
 from workbench.domain.errors import LabError, SessionError, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
-from workbench.domain.lab import ASSUMED, SIMULATION, HostFacts
+from workbench.domain.lab import ASSUMED, SIMULATION, WHY_THIS_LAB, HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.domain.topology import VnfTemplate
@@ -120,6 +120,7 @@ class Starting:
                     raise
                 lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
                 lab, host = await self._opened(lab_name, campaign, settings, tell)
+            host = _why_there(host, lab_name, why)
             campaign, fewer = _recorded_so_often(campaign, lab)
             tell("planning")
             try:
@@ -316,6 +317,14 @@ class Starting:
         except BaseException:
             await lab.close()
             raise
+
+
+def _why_there(host: HostFacts, lab: str, why: str) -> HostFacts:
+    """With whether the simulated lab was chosen, or why it stands in; any other is as it was."""
+    if kind_of(lab) != SIMULATION:
+        return host
+    known = {**host.details, WHY_THIS_LAB: "stands in" if why else "chosen"}
+    return replace(host, details=known)
 
 
 def _recorded_so_often(campaign: Campaign, lab: Lab) -> tuple[Campaign, str]:

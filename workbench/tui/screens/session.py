@@ -152,8 +152,9 @@ class SessionScreen(WorkbenchScreen):
             head = ((f" {name} ", "strong"), (f" {waiting}", "dim"))
         self.query_one("#header", Rows).show([head])
         notice = self.query_one("#notice", Rows)
-        notice.display = shown.view.lab == "sim"
-        notice.show([((f" {present.notice(self.size.width)}", "warn"),)])
+        words = present.notice(shown.view, self.size.width)
+        notice.display = bool(words)
+        notice.show([((f" {words}", "warn"),)])
         banner = self.query_one("#banner", Rows)
         said = self._banner(shown)
         banner.display = bool(said)

@@ -16,8 +16,8 @@ from workbench.domain.counts import counted
 from workbench.domain.messages import CampaignChoice, ListCampaigns, PlanCampaign, RunCampaign
 from workbench.domain.sessions import Plan
 from workbench.tui.screens.asking import EngineQuestion
-from workbench.tui.screens.dialogs import ListDialog
-from workbench.tui.text import plain
+from workbench.tui.screens.dialogs import ConfirmScreen, ListDialog
+from workbench.tui.text import plain, plain_lines
 from workbench.tui.watch import WATCHED_PACE, lab_time
 from workbench.tui.widgets.filter import FilterLine
 
@@ -32,7 +32,7 @@ SETTLE_S = 0.25
 
 
 class LaunchScreen(ListDialog[RunCampaign | None]):
-    """Shows the plan of the campaign under the cursor; enter starts it."""
+    """Shows the plan of the campaign under the cursor; enter asks whether to start it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("l,tab", "lab", "Lab"),
@@ -83,8 +83,20 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         self._ask_plan()
 
     def on_option_list_option_selected(self) -> None:
-        if (chosen := self._chosen()) and not self.refused:
-            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE))
+        """Before it starts it asks, as the screen Campaign does."""
+        if (chosen := self._chosen()) is None or self.refused:
+            return
+        command = RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(command)
+
+        lab = f"the lab {command.lab}" if command.lab else "whichever lab is available"
+        consequence = self._noted or "The cost is being computed …"
+        self.app.push_screen(
+            ConfirmScreen(f"Run {plain(chosen.name)} on {lab}?", plain_lines(consequence)), answered
+        )
 
     def action_lab(self) -> None:
         self.lab = (self.lab + 1) % len(LABS)
