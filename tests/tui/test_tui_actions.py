@@ -104,6 +104,17 @@ async def test_screens_are_in_the_palette() -> None:
         assert pilot.app.screen.NAME == "events"
 
 
+async def test_what_another_screen_does_is_found_and_gone_to() -> None:
+    async with opened(FakeClient(), (120, 40)) as pilot:
+        await pilot.press("ctrl+p", *"export")
+        await until(pilot, lambda: "session: export (x)" in screen_text(pilot.app), "the entry")
+        shown = " ".join(screen_text(pilot.app).split())
+        assert "recommend: export (x)" in shown
+        assert "on Sessions (1)" in shown
+        await pilot.press(*["backspace"] * 6, *"session: export", "enter")
+        await until(pilot, lambda: pilot.app.screen.NAME == "sessions", "the screen that has it")
+
+
 async def test_who_looks_for_counters_finds_watch_and_the_commands_without_a_session() -> None:
     """On Sessions, where none is open: Watch is that of the one under the cursor."""
     client = FakeClient()

@@ -13,12 +13,15 @@ from textual.content import Content
 from workbench.domain.counts import counted
 from workbench.tui.application import Application
 from workbench.tui.commands.action import Action
-from workbench.tui.commands.catalogue import entry
+from workbench.tui.commands.actions import in_places
+from workbench.tui.commands.catalogue import SCREENS, entry
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.shell_commands import shell_commands
 from workbench.tui.text import plain
 from workbench.tui.theme import SUMMARIES
 
+BELOW = 0.1
+"""What is done on another screen stands below all that is done here."""
 Entry = tuple[str, str, Callable[[], Any]]
 """Title, help, and what it does."""
 
@@ -82,10 +85,27 @@ class ActionProvider(Provider):
         for title, help, run in self._entries():
             yield DiscoveryHit(Content(title), run, text=title, help=_escaped(help))
 
+    def _elsewhere(self) -> Iterator[Entry]:
+        """What other screens do, which is gone to: it is done there by the key that stands here."""
+        if not isinstance(self.screen, WorkbenchScreen):
+            return
+        app = cast(Application, self.app)
+        seen = {action.id for action in self.screen.explained()}
+        for screen in SCREENS:
+            if not app.can_go(screen.name):
+                continue
+            for action in in_places(screen.places, app.keymap.actions):
+                if action.place == screen.name and action.id not in seen:
+                    seen.add(action.id)
+                    where = f"on {screen.title} ({app.key(f'go.{screen.name}')})"
+                    yield _title(action), f"{action.help}: {where}", partial(app.go, screen.name)
+
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for title, help, run in self._entries():
-            score = matcher.match(f"{title} {help}")
+        here = ((1.0, entry) for entry in self._entries())
+        elsewhere = ((BELOW, entry) for entry in self._elsewhere())
+        for weight, (title, help, run) in (*here, *elsewhere):
+            score = weight * matcher.match(f"{title} {help}")
             if score > 0:
                 # A session may be called like markup, which `highlight` would obey.
                 shown = Content(title) if "[" in title else matcher.highlight(title)
