@@ -118,6 +118,19 @@ async def test_what_the_host_of_its_lab_cannot_give_is_known_at_once(
         assert not reply.plan.warnings
 
 
+@pytest.mark.parametrize(("limit", "above"), [("1000", False), ("2000", True)])
+async def test_an_sla_above_the_ceiling_is_warned_of(
+    engine: Engine, limit: str, above: bool
+) -> None:
+    new = await draft(engine, StartDraft("mine", "demo"))
+    sla = f"p95<={limit}ms @ rate=400/s, filesize=10kB"
+    document = {**(new.document or {}), "sla": sla}
+    changed = await draft(engine, ChangeDraft("mine", document, revision=new.revision))
+    assert not changed.mistakes
+    reply = await ask(engine, PlanCampaign(campaign_of("mine"), "sim"))
+    assert ("above the ceiling (kpi_max) of 1000 ms" in " ".join(reply.plan.warnings)) is above
+
+
 async def test_every_change_is_on_the_disk(engine: Engine) -> None:
     changed = await with_chain(engine)
     again = Engine(Workspace(engine.workspace.root))  # what a new engine would find

@@ -48,6 +48,15 @@ async def pair(pilot: Pilot[Any]) -> None:
     await add(pilot, "haproxy")
 
 
+async def test_the_key_that_filters_other_lists_is_no_text_of_the_palette(tmp_path: Path) -> None:
+    async with drafting(tmp_path) as pilot:
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PaletteScreen), "the palette")
+        line = pilot.app.screen.query_one("#words")
+        await pilot.press("slash", *"tiny", "slash")
+        assert line.value == "tiny/", "it is text once there is some"
+
+
 async def test_a_chain_is_built_by_keys_and_kept_in_its_file(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         assert "Press n to start one" in screen_text(pilot.app)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan
+from workbench.domain.kpis import of
 from workbench.domain.parameters import OperatingPoint, PrimaryWorkload
 from workbench.domain.sessions import Plan, PlannedConfiguration
 from workbench.engine.learning.sampler_worker import visit_s
@@ -52,7 +53,7 @@ def make_plan(
         samples=samples,
         lab_s=deployments_s + bypasses + sum(p.lab_s for p in planned),
         most_lab_s=deployments_s + bypasses + samples * most_s,
-        warnings=(*warnings, *_too_little(campaign)),
+        warnings=(*warnings, *_too_little(campaign), *_above_ceiling(campaign)),
     )
 
 
@@ -62,6 +63,17 @@ def _too_little(campaign: Campaign) -> Iterator[str]:
     said = getattr(plugins.load("samplers", method), "teaches_little", "")
     if said and campaign.sla is not None:
         yield f"{method}: {said}"
+
+
+def _above_ceiling(campaign: Campaign) -> Iterator[str]:
+    """Where its SLA allows what no model of it can tell from anything slower."""
+    sla = campaign.sla
+    if sla is not None and sla.direction == "<=" and sla.limit > campaign.ceiling(sla.kpi):
+        yield (
+            f"the SLA allows {sla.text.partition('@')[0].strip()}, above the ceiling (kpi_max) of "
+            f"{campaign.kpi_max:g} {of(sla.kpi).unit}, where nothing is modelled: raise it, or "
+            "lower the limit"
+        )
 
 
 def blocks(sampling: SamplingPlan) -> int:

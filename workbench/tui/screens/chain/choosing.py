@@ -39,6 +39,7 @@ class PaletteScreen(Dialog[Chosen | None]):
         Binding("escape", "dismiss(None)", "Cancel", priority=True),
         Binding("down,ctrl+n", "cursor(1)", "Down", priority=True),
         Binding("up,ctrl+p", "cursor(-1)", "Up", priority=True),
+        Binding("slash", "begin_filter", "Filter", priority=True),
     ]
 
     def __init__(self, question: str, palette: Palette) -> None:
@@ -100,6 +101,14 @@ class PaletteScreen(Dialog[Chosen | None]):
 
     def action_cursor(self, by: int) -> None:
         step(self.query_one(OptionList), by)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "begin_filter":  # else it is text, as in `requests/s`
+            return not self.query_one(Input).value
+        return super().check_action(action, parameters)
+
+    def action_begin_filter(self) -> None:
+        """What is typed filters already: the key that begins that in other lists is no text."""
 
     def on_option_list_option_highlighted(self) -> None:
         self._explain()
