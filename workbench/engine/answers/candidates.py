@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from workbench.domain.counts import counted
 from workbench.domain.parameters import Combination, Parameter
 from workbench.domain.recommendations import Choice, Deployment
 from workbench.engine.answers.chain_profiles import Profiles
@@ -80,6 +81,19 @@ class Candidates:
                 break
             cheaper = (deployment,)
         return cheaper
+
+    def told_of_failed(self, found: Choice | None) -> str:
+        """How many cheaper single instances were measured not to hold; empty where none was."""
+        from workbench.sla.costs import cost_of
+        from workbench.sla.recommendation import MOST_JUDGED
+
+        failed = 0
+        for deployment in islice(self.singles(), MOST_JUDGED if self.predicted.limited else 0):
+            if found is not None and cost_of(deployment, self.cost) >= found.cost:
+                break
+            failed += self.predicted.measured_to_fail(deployment)
+        which = counted(failed, "cheaper allocation" if found else "allocation")
+        return f"Measured, and does not hold: {which}." if failed else ""
 
     def judge_all(self) -> Answer:
         """The cheapest that holds; of several instances only where no single ones do."""

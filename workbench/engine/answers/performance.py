@@ -11,7 +11,7 @@ from workbench.domain import kpis
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
 from workbench.domain.profiles import Curve
-from workbench.domain.recommendations import Choice
+from workbench.domain.recommendations import Choice, Deployment
 from workbench.domain.samples import UNBOUNDED
 from workbench.domain.topology import Node
 from workbench.engine.answers.chain_models import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.function_profiles import Part
     from workbench.chains.measured_first import MeasuredFirst
+    from workbench.chains.measured_limits import LimitedByMeasured
     from workbench.chains.usage import ExpectedUsage
     from workbench.models.forecast import Forecaster
     from workbench.sla.performance import Performance
@@ -58,6 +59,8 @@ class PredictedDeployments:
     warnings: tuple[str, ...]
     first: Mapping[str, MeasuredFirst] = field(default_factory=dict)
     """By KPI, what says the chain of single instances."""
+    limited: Mapping[str, LimitedByMeasured] = field(default_factory=dict)
+    """By KPI, the same where the chain itself was measured to break the limit."""
 
     @classmethod
     def of(
@@ -97,10 +100,11 @@ class PredictedDeployments:
             )
 
         first = {kpi: resting(rules[kpi], told[kpi], True) for kpi in kpis}
+        limited = _limited(order, question, first)
 
         def forecaster(graph: Node, kpi: str) -> Forecaster:
             if graph == single:
-                return first[kpi]
+                return limited.get(kpi, first[kpi])
             several = composed(graph, kpi)
             learned = first[kpi].law or told[kpi].forecaster
             if (added := of_several(learned, several)) is None:
@@ -131,6 +135,7 @@ class PredictedDeployments:
             {kpi: parts_of(order.chain.graph, one.parts) for kpi, one in found.items()},
             warnings,
             first,
+            limited,
         )
 
     @classmethod
@@ -143,9 +148,20 @@ class PredictedDeployments:
         forecasters: dict[str, Forecaster] = {one.forecaster.kpi: one.forecaster for one in loaded}
         methods = {stored.model.kpi: stored.model.method for stored in profiles.models}
         warnings = tuple(one.warning for one in loaded if one.warning)
-        performance = ProfilePerformance(forecasters, question.workload)
+        limited = _limited(order, question, forecasters)
+        performance = ProfilePerformance({**forecasters, **limited}, question.workload)
         versions = {stored.model.kpi: stored.model.version for stored in profiles.models}
-        return cls(order, question, performance, methods, versions, versions, {}, warnings)
+        return cls(
+            order,
+            question,
+            performance,
+            methods,
+            versions,
+            versions,
+            {},
+            warnings,
+            limited=limited,
+        )
 
     def too_slow(self, resources: tuple[Parameter, ...]) -> tuple[str, ...]:
         """Functions that must be had more than once, of those that can be.
@@ -170,6 +186,11 @@ class PredictedDeployments:
             if self._misses(vnf, largest, self.question.wl * visits[vnf]):
                 slow.append(vnf)
         return tuple(slow or able)
+
+    def measured_to_fail(self, deployment: Deployment) -> bool:
+        """Whether these very single instances were measured to break a limit at the asked load."""
+        asked = Configuration(deployment.allocation, self.question.workload)
+        return any(one.fails(asked, self.question.wl) for one in self.limited.values())
 
     def _misses(self, vnf: str, resources: Mapping[str, ParameterValue], wl: float) -> bool:
         chain = Configuration(resources, self.question.workload)
@@ -223,6 +244,31 @@ class PredictedDeployments:
                 f"Nobody has measured {name}: intervals hold what the hand-over of other chains "
                 f"has added; {TELLING} canaries would tell (workbench canary)."
             )
+
+
+def _limited(
+    order: Order, question: Question, told: Mapping[str, Forecaster]
+) -> dict[str, LimitedByMeasured]:
+    """By KPI, of what was measured of the chain itself; not of a KPI whose limit nothing broke."""
+    from workbench.chains.measured_limits import LimitedByMeasured, crossings
+    from workbench.models.breakpoints import RuleTerms
+
+    given, target = order.campaign, order.chain.name
+    terms = RuleTerms(
+        order.primary,
+        given.load,
+        given.kpi,
+        given.kpi_max,
+        given.loss_goal,
+        given.sla,
+        order.noise,
+    )
+    samples = (*order.measured, *order.samples)
+    found = {}
+    for sla in question.limits:
+        if broken := crossings(target, samples, terms, sla):
+            found[sla.kpi] = LimitedByMeasured(told[sla.kpi], sla, broken)
+    return found
 
 
 def _learned(order: Order, profiles: Profiles, kpi: str) -> Profiles:

@@ -102,8 +102,9 @@ def judge(
         with suppress(OutsideProfile, NothingAllowed):
             beside = candidates.judge(cheaper)
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
-    if told := " ".join(predicted.told_of_the_chain()):
-        answer = replace(answer, note=f"{answer.note} {told}".strip())
+    sentences = (answer.note, candidates.told_of_failed(answer.chosen))
+    told = " ".join(filter(None, (*sentences, *predicted.told_of_the_chain())))
+    answer = replace(answer, note=told)
     trends = tuple(
         Trend(choice, tuple(predicted.curves(choice, candidates.known))) for choice in choices
     )

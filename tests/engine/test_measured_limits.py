@@ -1,0 +1,120 @@
+"""What a chain was measured to fail at is an upper end of what is recommended of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Never
+
+import pytest
+from bench_truth.playing import play
+from modelling_session import InlinePool
+from session_making import EPOCH, created
+
+from workbench import paths
+from workbench.chains.measured_limits import gives_at_least
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
+from workbench.domain.events import ModelFitted, SampleTaken, SessionCreated
+from workbench.domain.parameters import Configuration, Parameter
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.questions import Recommend, Recommended
+from workbench.domain.recommendations import Choice
+from workbench.domain.samples import Measurement, Sample
+from workbench.engine.answers.recommending import recommend
+from workbench.engine.learning import scoring
+from workbench.engine.sessions.library import Library
+from workbench.paths import Workspace
+from workbench.sla import max_load
+from workbench.store.recordings import read_whole
+from workbench.store.session_file import SessionFile
+
+CHAIN = "tinyproxy-haproxy"
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which profile is best and how finely a margin is searched is not the point."""
+    monkeypatch.setattr(scoring, "SHORT_LIST", ("interpolation",))
+    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
+    monkeypatch.setattr(max_load, "LOADS", 9)
+    monkeypatch.setattr(max_load, "ROUNDS", 8)
+
+
+async def told_of(where: Path, campaign: Campaign, samples: list[Sample], sla: str) -> Recommended:
+    workspace = Workspace(where)
+    workspace.sessions.mkdir(parents=True)
+    begun = replace(created(), campaign=campaign)
+    file = await SessionFile.create(workspace.sessions / "known.duckdb", begun, at=EPOCH)
+    for number, sample in enumerate(samples):
+        taken = Measurement(sample, (), ())
+        await file.append(SampleTaken(sample), at=EPOCH + number, measurement=taken)
+    await file.close()
+    library = Library(workspace)
+    try:
+        asked = Recommend("known", (sla,), CHAIN)
+        return await recommend(library, InlinePool(), _no_lab, asked)
+    finally:
+        await library.close()
+
+
+def _no_lab(*_: object, **__: object) -> Never:
+    raise AssertionError("nothing is measured")
+
+
+@pytest.fixture(scope="module")
+def chain_alone() -> tuple[Campaign, list[Sample]]:
+    """The chain as the only target on the simulated lab."""
+    demo = load_campaign("demo", workspace=Workspace(Path())).campaign
+    plan = demo.target_plan(CHAIN)
+    cores = {"tinyproxy": (0.25, 0.5), "haproxy": (0.125, 0.25)}
+    own = tuple(Parameter(f"{vnf}.vcpu", values, "cores") for vnf, values in cores.items())
+    demo = replace(demo, targets=(replace(plan, resources=own),))
+    return demo, asyncio.run(play(demo, demo.targets[0], 7, ""))[0]
+
+
+async def test_allocations_that_were_measured_to_fail_are_no_outsiders(
+    tmp_path: Path, chain_alone: tuple[Campaign, list[Sample]]
+) -> None:
+    campaign, samples = chain_alone
+    found = (await told_of(tmp_path, campaign, samples, "p95<=100ms @ rate=700/s")).recommendation
+    assert found.chosen is not None
+    assert found.chosen.allocation == {"tinyproxy.vcpu": 0.5, "haproxy.vcpu": 0.25}
+    assert "outside of the samples" not in found.note
+    assert "Measured, and does not hold: 3 cheaper allocations." in found.note
+
+
+async def test_what_is_carried_is_not_above_what_measured_breakpoints_allow(tmp_path: Path) -> None:
+    events, measurements = read_whole(paths.shipped("sessions") / "chain-real")
+    facts = [event.fact for event in events]
+    campaign = next(fact.campaign for fact in facts if isinstance(fact, SessionCreated))
+    broke: dict[Configuration, Breakpoint] = {
+        fact.configuration: one
+        for fact in facts
+        if isinstance(fact, ModelFitted) and fact.target == CHAIN
+        for one in fact.breakpoints
+        if one.rule == "sla" and one.wl is not None
+    }
+    assert len(broke) == 2
+    samples = [taken.sample for taken in measurements]
+    found = (await told_of(tmp_path, campaign, samples, "p95<=100ms @ rate=500/s")).recommendation
+    assert found.chosen is not None
+    bounded = 0
+    for choice in (found.chosen, *found.runners_up):
+        for configuration, one in broke.items():
+            if not gives_at_least(configuration.resources, choice.allocation):
+                continue
+            assert one.wl is not None
+            assert one.low is not None
+            sd = (math.log(one.wl) - math.log(one.low)) / 1.96
+            allowed = one.wl * math.exp(-1.64 * sd)
+            assert carried(choice) <= 1.01 * allowed, choice.allocation
+            bounded += 1
+    assert bounded >= 3, "both of tinyproxy 25 %, and one that nobody measured below them"
+
+
+def carried(choice: Choice) -> float:
+    assert choice.margin_wl is not None
+    return 500.0 + choice.margin_wl
