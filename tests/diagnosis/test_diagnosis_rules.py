@@ -6,11 +6,22 @@ import math
 from dataclasses import replace
 
 import pytest
-from evidence_making import CHAIN, QUIET, REQUESTS, SECONDS, alone, chained, known, usage
+from evidence_making import (
+    CHAIN,
+    QUIET,
+    RATE,
+    REQUESTS,
+    SECONDS,
+    alone,
+    chained,
+    known,
+    measurement,
+    usage,
+)
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.explaining import Known, answer_of, departing, diagnose, sentence
-from workbench.diagnosis.readings import Reading
+from workbench.diagnosis.readings import Reading, read
 from workbench.diagnosis.rules import RULES
 from workbench.diagnosis.rules_tcp import DELAYED_ACKNOWLEDGEMENT
 from workbench.domain.diagnoses import Diagnosis
@@ -189,6 +200,40 @@ def test_more_vcpu_that_brings_nothing_follows_from_what_does() -> None:
         "more vCPU brings nothing",
     ]
     assert diagnose(known(slow, larger), slow, RULES).agree == 2
+
+
+def at_rate(
+    function: str, rate: float, answer_s: float, *, label: str = "", vcpu: float = 0.5
+) -> Reading:
+    """A function by itself at another rate or allocation."""
+    seen = {function: QUIET}
+    given = {function: usage(0.04, 0.08)}
+    one = read(measurement(function, given, (answer_s,), seen, rate=rate, vcpu=vcpu))
+    return replace(one, sample=replace(one.sample, labels=(label,) if label else ()))
+
+
+def test_a_chain_is_held_against_functions_that_had_no_more_to_bear_alone() -> None:
+    seen = chained((0.005,))
+
+    def beside(tiny: Reading) -> Diagnosis:
+        return diagnose(known(seen, tiny=tiny), seen, ())
+
+    assert beside(at_rate("tiny", 400.0, 0.001)).departure == pytest.approx(5 / 1.5, rel=0.01)
+    steep, far = at_rate("tiny", 140.0, 0.126), at_rate("tiny", 400.0, 0.126)
+    overloaded = at_rate("tiny", RATE, 0.002, label="overloaded")
+    smaller = at_rate("tiny", RATE, 0.002, vcpu=0.25)
+    for other in (steep, far, overloaded, smaller):
+        found = beside(other)
+        assert (found.alone_ms, found.departure) == (None, None)
+        assert "no stand-alone sample tells how long it should take" in found.sentence
+
+
+def test_a_simulated_lab_quotes_no_kernel() -> None:
+    functions = {"tiny": usage(0.5, 1.0, 0.6), "ha": usage(0.02, 0.04)}
+    seen = chained(functions=functions)
+    bare = replace(seen, components={})
+    told = [" ".join(explained(one).verdicts[0].evidence) for one in (seen, bare)]
+    assert ["kernel" in one for one in told] == [True, False]
 
 
 # ---------------------------------------------------------------------- when things are wrong

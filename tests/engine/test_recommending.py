@@ -281,6 +281,8 @@ async def test_a_chain_that_was_measured_itself_answers_by_its_own_model(
         assert found.model_version == 1
         assert found.chosen is not None
         assert found.chosen.allocation == {"haproxy.vcpu": 0.25, "tinyproxy.vcpu": 1.0}
+        used = pytest.approx({"haproxy": 0.4, "tinyproxy": 1.0}, rel=0.05)
+        assert found.chosen.usage == used, "its own samples say what CPU it took"
     finally:
         await library.close()
 

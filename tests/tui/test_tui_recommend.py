@@ -554,6 +554,14 @@ def test_what_the_ways_cost_is_whole_in_every_width(width: int) -> None:
     assert told[1].endswith(" 8:00")
 
 
+def test_a_heading_is_whole_over_a_column_of_which_nothing_is_known() -> None:
+    found = held()
+    assert found.chosen is not None
+    bare = replace(found, chosen=replace(found.chosen, usage={}), runners_up=())
+    columns = recommend_rows.Columns.within(bare, 160)
+    assert "  CPU " in recommend_rows.heading(columns)[0][0]
+
+
 @pytest.mark.parametrize("width", [80, 111])
 def test_greedy_scaling_stands_in_the_columns_of_the_list_above_it(width: int) -> None:
     """What either way gives, costs and how probably it holds is read down, in one column each."""

@@ -51,6 +51,18 @@ def cpu_demand(
     return _forecaster(target, vnf, used, primary.name, [s.point.wl for s in used])
 
 
+def cores_measured(
+    target: str, vnf: str, samples: Sequence[Sample], primary: PrimaryWorkload
+) -> ProfileForecaster:
+    """The cores that a function of a target took in its own samples, over their loads.
+
+    Takes, interpolates and raises as `cpu_demand`.
+    """
+    used = _used(target, vnf, samples)
+    cores = np.log([s.usage[vnf].cpu_cores for s in used])
+    return _forecaster(target, vnf, used, primary.name, [s.point.wl for s in used], cores)
+
+
 @dataclass(frozen=True)
 class CpuAlone:
     """The cores that a function alone takes for what it carries.

@@ -72,17 +72,40 @@ class ExpectedUsage:
         closed = self._throughput.family == "closed"
         rate = carried.chain if closed else carried.functions[name]
         share = math.log(self._visits[name]) if closed else 0.0
-        allotted = np.array([c.vcpu(name) or math.inf for c, _ in points])
-        most = np.log(allotted)
         scale = self._scales.get(name, CpuScale(0.0, 0.0))
         mean = demand.mean + scale.log + rate.mean + share - math.log(1000.0)
         below, above = (
             NORMAL_95 * np.hypot(math.hypot(scale.sd, scale.spread), np.hypot(one, other))
             for one, other in zip(demand.sd, rate.sd, strict=True)
         )
-        return Forecast(
-            np.minimum(mean, most),
-            np.minimum(mean - below, most),
-            np.minimum(mean + above, most),
-            demand.extrapolates | rate.extrapolates,
-        )
+        unknown = demand.extrapolates | rate.extrapolates
+        return _within(Forecast(mean, mean - below, mean + above, unknown), name, points)
+
+
+class MeasuredUsage:
+    """CPU of each function of a target that was itself measured, as its samples have it.
+
+    Parameters
+    ----------
+    cores : mapping of str to Forecaster
+        `cores_measured`, by instance name.
+    """
+
+    def __init__(self, cores: Mapping[str, Forecaster]) -> None:
+        self._cores = cores
+
+    def forecast(self, points: Points) -> dict[str, Forecast]:
+        """As `ExpectedUsage.forecast`; nothing uses more than it is allotted."""
+        told = {name: own.forecast(points) for name, own in self._cores.items()}
+        return {name: _within(cores, name, points) for name, cores in told.items()}
+
+
+def _within(said: Forecast, name: str, points: Points) -> Forecast:
+    """Log cores up to those that the function has."""
+    most = np.log([c.vcpu(name) or math.inf for c, _ in points])
+    return Forecast(
+        np.minimum(said.mean, most),
+        np.minimum(said.low, most),
+        np.minimum(said.high, most),
+        said.extrapolates,
+    )

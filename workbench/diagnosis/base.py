@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.diagnosis.readings import Reading
 from workbench.domain.parameters import Configuration
+
+ALIKE = 0.05
+"""Difference in log rate up to which samples count as repetitions of one load."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Case:
         where there are any; a function without such samples is left out.
     siblings : other samples of the same target at about the same load, by configuration.
     passive : functions that get a copy of the traffic.
+    reallocated : functions whose stand-alone samples are at another allocation than theirs here.
     """
 
     seen: Reading
@@ -27,6 +32,7 @@ class Case:
     alone: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
     siblings: Sequence[tuple[Configuration, Reading]] = ()
     passive: Sequence[str] = ()
+    reallocated: Sequence[str] = ()
 
     def before(self, component: str) -> str:
         """Who sends to it: the function in front of it, else the source."""
@@ -42,13 +48,25 @@ class Case:
 
     @property
     def alone_s(self) -> float | None:
-        """Mean response times of all functions on their own, added; None where one is lacking."""
-        total = 0.0
+        """Mean response times of all functions on their own, added; None where one is lacking.
+
+        Of samples at the allocation of this one that were not overloaded. Where some carried more,
+        the sum is the most that it can be here: if that is more than the chain itself takes, it
+        says nothing of the chain, and is None too.
+        """
+        total, carried_more = 0.0, False
         for function in self.order:
-            means = [m for one in self.alone.get(function, ()) if (m := one.mean_s) is not None]
-            if not means:
+            of = [
+                one
+                for one in self.alone.get(function, ())
+                if one.mean_s is not None and "overloaded" not in one.sample.labels
+            ]
+            if not of or function in self.reallocated:
                 return None
-            total += sum(means) / len(means)
+            total += sum(one.mean_s or 0.0 for one in of) / len(of)
+            carried_more |= max(one.rate for one in of) > self.seen.rate * (1 + ALIKE)
+        if carried_more and total > (self.seen.mean_s or math.inf):
+            return None
         return total or None
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.diagnosis.base import Case, Match, Rule
+from workbench.diagnosis.base import ALIKE, Case, Match, Rule
 from workbench.diagnosis.figures import influential, rows
 from workbench.diagnosis.readings import NOTHING, Reading
 from workbench.diagnosis.rule_phrases import wait_share
@@ -20,8 +20,6 @@ from workbench.measuring.usage import HOST
 
 SAME_RATE = 1.5
 """Factor up to which a stand-alone sample counts as one at the same carried rate."""
-ALIKE = 0.05
-"""Difference in log rate up to which samples count as repetitions of one load."""
 DEPARTS = 1.3
 """Factor above the functions' own times from which there is something to explain."""
 LEAST = 0.1
@@ -54,9 +52,13 @@ class Known:
 def case_of(known: Known, seen: Reading) -> Case:
     """A sample beside the stand-alone samples at its carried rate and its siblings."""
     order = tuple(vnf.name for vnf in known.target.vnfs if vnf.placement == "inline")
-    alone = {}
+    alone, reallocated = {}, []
     for function in order:
-        if found := _at_rate(known, function, seen):
+        same, usable = usable_alone(known, function, seen)
+        found = _at_rate(same, seen)
+        if not found and (found := _at_rate(usable, seen)):
+            reallocated.append(function)
+        if found:
             alone[function] = [renamed(one, known.names[function], function) for one in found]
     siblings = [
         (one.sample.point.configuration, one)
@@ -67,27 +69,24 @@ def case_of(known: Known, seen: Reading) -> Case:
         and _near(one.sample.point.wl, seen.sample.point.wl, 1.1)
     ]
     passive = tuple(copied.name for copied, _ in known.target.copies)
-    return Case(seen, order, alone, siblings, passive)
+    return Case(seen, order, alone, siblings, passive, reallocated)
 
 
-def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
-    """Of the same workload at about the same carried rate, else at the next higher one at which it
-    was not throttled: with less load a function is no slower. At the same allocation where there
-    are any.
+def _at_rate(among: Sequence[Reading], seen: Reading) -> list[Reading]:
+    """Those at about the same carried rate, else at the next higher one at which the function was
+    not throttled: with less load it is no slower.
     """
-    same, usable = usable_alone(known, function, seen)
-    for among in (same, usable):
-        near = [one for one in among if _near(one.rate, seen.rate, SAME_RATE)]
-        higher = [
-            one
-            for one in among
-            if one.rate > seen.rate and one.sample.throttled_share <= THROTTLED_LABEL
-        ]
-        for chosen in (near, higher):
-            if chosen:
-                nearest = min(abs(math.log(one.rate / seen.rate)) for one in chosen)
-                far = (abs(math.log(one.rate / seen.rate)) - nearest for one in chosen)
-                return [one for one, more in zip(chosen, far, strict=True) if more <= ALIKE]
+    near = [one for one in among if _near(one.rate, seen.rate, SAME_RATE)]
+    higher = [
+        one
+        for one in among
+        if one.rate > seen.rate and one.sample.throttled_share <= THROTTLED_LABEL
+    ]
+    for chosen in (near, higher):
+        if chosen:
+            nearest = min(abs(math.log(one.rate / seen.rate)) for one in chosen)
+            far = (abs(math.log(one.rate / seen.rate)) - nearest for one in chosen)
+            return [one for one, more in zip(chosen, far, strict=True) if more <= ALIKE]
     return []
 
 
@@ -287,8 +286,8 @@ def sentence(
         return f"Cannot tell: {NOT_COLLECTED}; measure the point on a real lab"
     if len(case.order) > 1 and alone_s is None:
         return (
-            "No cause stands out, and there is no stand-alone sample at this carried rate to hold "
-            "it against: measure each function alone there"
+            "No cause stands out, and no stand-alone sample tells how long it should take at this "
+            "carried rate and allocation: measure each function alone there"
         )
     return "Nothing stands out: no rule finds a cause"
 

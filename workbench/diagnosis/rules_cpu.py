@@ -27,8 +27,8 @@ def _quota(case: Case) -> Match | None:
         f"the quota of {name} ({case.seen.allotted(name):.2g} cores) stops it in {share:.0%} of "
         "its periods",
         (
-            f"throttled in {share:.0%} of the periods, by the kernel's count for "
-            f"{used.throttled_s:.2f} s over all cores, which is a lower bound",
+            f"throttled in {share:.0%} of the periods, for {used.throttled_s:.2f} s over all cores"
+            + ", a lower bound by the kernel's count" * case.seen.collected,
             f"it used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
             *([f"much of it to read pages again, {faults:.0f} times a second"] * thrashing),
         ),

@@ -140,7 +140,7 @@ class Diagnosis:
     sentence : the answer in one: the first verdict's, or that nothing stands out, or that nobody
         can tell and what would.
     measured_ms, alone_ms : mean response time, and the sum of the functions' own at the same
-        carried rate; None where unknown.
+        carried rate and allocation; None where unknown.
     verdicts : the strongest first.
     agree, samples : in how many samples of the target the first verdict's cause is found.
     missing : observations that rules asked for and that are not there, with the reason.

@@ -164,5 +164,8 @@ class Observation:
     """Which core, kind or process; of what is missing, why."""
 
 
-NOT_COLLECTED = "no evidence was collected: a simulated lab measured it, or an earlier workbench"
+NOT_COLLECTED = (
+    "nothing was collected beside CPU usage and throttling: a simulated lab measured it, or an "
+    "earlier workbench"
+)
 """What is said of samples without any observation, where the lab could have made them."""

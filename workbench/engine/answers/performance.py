@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain import kpis
 from workbench.domain.counts import counted
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Choice, Deployment
@@ -30,7 +32,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
     from workbench.chains.function_profiles import Part
     from workbench.chains.measured_first import MeasuredFirst
     from workbench.chains.measured_limits import LimitedByMeasured
-    from workbench.chains.usage import ExpectedUsage
+    from workbench.chains.usage import ExpectedUsage, MeasuredUsage
     from workbench.models.forecast import Forecaster
     from workbench.sla.performance import Performance
     from workbench.sla.profiled import Profiled
@@ -149,7 +151,9 @@ class PredictedDeployments:
         methods = {stored.model.kpi: stored.model.method for stored in profiles.models}
         warnings = tuple(one.warning for one in loaded if one.warning)
         limited = _limited(order, question, forecasters)
-        performance = ProfilePerformance({**forecasters, **limited}, question.workload)
+        performance = ProfilePerformance(
+            {**forecasters, **limited}, question.workload, _measured_usage(order)
+        )
         versions = {stored.model.kpi: stored.model.version for stored in profiles.models}
         return cls(
             order,
@@ -298,3 +302,15 @@ def _usage(
         for part in found.parts
     )
     return usage if known else None
+
+
+def _measured_usage(order: Order) -> MeasuredUsage | None:
+    """The CPU of the functions of a target that was itself measured; None where no sample says."""
+    from workbench.chains.demand import cores_measured
+    from workbench.chains.usage import MeasuredUsage
+
+    name, cores = order.chain.name, {}
+    for vnf in order.chain.vnfs:
+        with suppress(DataError):  # CPU is told where it is known
+            cores[vnf.name] = cores_measured(name, vnf.name, order.samples, order.primary)
+    return MeasuredUsage(cores) if cores else None

@@ -173,8 +173,9 @@ SCREENS: tuple[Entry, ...] = (
         "The sentence is the answer; below it what to do, and the chain hop by hop. It is about "
         "what the cursor was on: an outlier on Compare, a sample or the configuration with its "
         "breakpoint on Live, a line of Events; else about the sample that takes longest beside its "
-        "functions alone. Strength is the share that a cause accounts for, not a probability: how "
-        "often its verdicts are right is not known yet. The evidence has each function alone "
+        "functions alone. Strength is the share that a cause accounts for, not a probability. How "
+        "often a cause was right is of trials on a real host whose cause was known; causes that no "
+        "such trial named say so. The evidence has each function alone "
         "beside what it does here, what changed most first, with curves over the load.",
         has_list=True,
         tab=False,

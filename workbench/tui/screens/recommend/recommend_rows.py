@@ -140,7 +140,7 @@ class Columns:
     def within(cls, found: Recommendation, width: int) -> Columns:
         """What fits: marks before usage, usage before the margin's bar."""
         lines, allocation = allotted(found), _allocation_cells(found)
-        used = max((len(words_of.usage(line.choice)) for line in lines), default=0) + 2
+        used = 2 + max([len("CPU"), *(len(words_of.usage(line.choice)) for line in lines)])
         left = width - 3 - allocation - cls.cost - cls.chance - cls.margin - cls.lab - cls.marks
         share = used if left >= used else 0
         left -= share
