@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from test_central_planning import FEW, RUN
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.domain.messages import RunCampaign
 from workbench.engine.core import Engine
 from workbench.fleet.host_engine import HostEngine
 from workbench.paths import Workspace
 from workbench.sampling.shards import beginning, split
+
+
+def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(FEW)
+    campaign = load_campaign(str(tmp_path / "c.yaml"), workspace=Workspace(tmp_path)).campaign
+    order = ShardOrder("s", split(beginning(campaign), 2, size=1, **RUN)[0], (), pace=0.1)
+
+    async def there() -> None:
+        engine = Engine(Workspace(tmp_path))
+        await engine.start()
+        try:
+            host = HostEngine(engine, LabHost("one", "simulated"))
+            ask = host._client.ask
+
+            async def stopped_meanwhile(request: Any) -> Any:
+                if isinstance(request, RunCampaign):
+                    await host.stop([order.session])
+                return await ask(request)
+
+            host._client.ask = stopped_meanwhile  # type: ignore[method-assign]
+            found = await asyncio.wait_for(host.measure(order), 30.0)
+            assert (found.taken, found.is_measured) == (0, False)
+            # Aborted, or stopped where its turn had not come.
+            assert found.failure.startswith(f"{order.session} on one is ")
+            assert found.failure.endswith(("aborted", "stopped"))
+        finally:
+            await engine.close()
+
+    asyncio.run(there())
 
 
 def test_what_is_measured_and_not_exported_is_told_as_measured(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from test_dispatch_shares import FakeClient, first_shard
 
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
-from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatch import TRIES, Dispatch
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.store.bundle import MANIFEST, digest_of
 
@@ -76,6 +76,29 @@ def run(tmp_path: Path, client: AlphaHasIt, **held: str) -> tuple[Dispatch, Shar
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
     monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", RETURN_S)
+
+
+class LosesAll(FakeClient):
+    """Its workers stay, and lose whatever they are to measure."""
+
+    async def _answer(self, work: str, argument: bytes, address: str) -> Any:
+        if work != "measure_shard":
+            return await super()._answer(work, argument, address)
+        self.measured.append(address)
+        raise type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
+
+
+def test_a_worker_that_stays_and_loses_what_it_measures_is_not_given_it_for_ever(
+    tmp_path: Path,
+) -> None:
+    client: Any = LosesAll("")
+    order = ShardOrder("r", first_shard(tmp_path), (), "sim")
+    dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), lambda _: None)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("beta", "alpha")}
+    asyncio.run(asyncio.wait_for(dispatch.run(), 10.0))
+    assert len(client.measured) == 2 * TRIES
+    failures = dispatch.set_aside[order.shard.key].failures
+    assert failures == dict.fromkeys(("alpha", "beta"), f"its worker lost it {TRIES} times")
 
 
 def test_no_other_host_measures_what_one_that_is_there_was_not_asked_for(tmp_path: Path) -> None:

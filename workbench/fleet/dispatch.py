@@ -131,6 +131,8 @@ class Hand:
     """Seconds since the epoch when it was given what it measures."""
     ahead_s: float = 0.0
     """By how much its clock is ahead of this host's, at least; negative: behind."""
+    losses: int = 0
+    """How often what it measured was lost in a row, though its worker stayed."""
 
 
 class Dispatch:
@@ -575,9 +577,14 @@ class Dispatch:
             else:
                 await self._gather(hand, waiting, result, waiting.wall_s)
                 self._doubts.measured(hand.name)
-            hand.waiting = None
+            hand.waiting, hand.losses = None, 0
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
-            self._wait_for(hand, waiting)
+            hand.losses += 1
+            if hand.losses < TRIES or self._hands.get(hand.name) is not hand:
+                self._wait_for(hand, waiting)
+            else:  # it would be given that for ever
+                self._failed(hand.name, waiting, f"its worker lost it {hand.losses} times")
+                hand.waiting, hand.losses = None, 0
         except (NotFetched, NotStoredHere) as error:
             self._doubts.measured(hand.name)
             self._keep(hand.name, waiting, error)

@@ -47,6 +47,8 @@ class HostEngine:
         self._client = LocalClient(engine, FLEET)
         self._alone = asyncio.Lock()
         self._running = ""
+        self._is_stopped = False
+        """Whether what runs was told to end, maybe before the engine knew of it."""
 
     async def measure(self, order: ShardOrder) -> ShardResult:
         """A shard measured and stored; at once where it was before. Failures are results, too."""
@@ -81,8 +83,12 @@ class HostEngine:
     async def stop(self, sessions: Collection[str]) -> None:
         """End what is measured now if it is one of these; the samples taken so far are kept."""
         if self._running in sessions:
-            with suppress(WorkbenchError):
-                await self._client.ask(StopRun(self._running, abort=True, by=FLEET))
+            self._is_stopped = True
+            await self._end(self._running)
+
+    async def _end(self, session: str) -> None:
+        with suppress(WorkbenchError):  # one that is not accepted yet is ended once it is
+            await self._client.ask(StopRun(session, abort=True, by=FLEET))
 
     async def sessions(self) -> tuple[SessionSummary, ...]:
         """What lies in this host's workspace; not the recordings that ship."""
@@ -95,12 +101,14 @@ class HostEngine:
         if before is not None and is_done(before):
             return await self._result(order.shard.key, before, taken=0)
         after = before.seq if before is not None else 0
-        if before is None:
-            accepted = await self._client.ask(self._begin(order))
-        else:
-            accepted = await self._client.ask(ResumeSession(order.session, pace=order.pace))
-        self._running = accepted.session
+        self._running, self._is_stopped = order.session, False
         try:
+            if before is None:
+                await self._client.ask(self._begin(order))
+            else:
+                await self._client.ask(ResumeSession(order.session, pace=order.pace))
+            if self._is_stopped:
+                await self._end(order.session)
             taken = await self._to_the_end(order.session, after)
         finally:
             self._running = ""
@@ -122,7 +130,7 @@ class HostEngine:
         if not session_path(self._engine.workspace, session).is_file():
             raise UsageError("has not begun what is to go on", where=self.host.name)
         view = before = await self._view(session)
-        self._running = session
+        self._running, self._is_stopped = session, False
         try:
             if view.requested or not is_done(view):  # it was cut off
                 view = await self._resumed(order, view)
@@ -149,6 +157,8 @@ class HostEngine:
     async def _resumed(self, order: ShardOrder, view: SessionView) -> SessionView:
         """Its session as it is at the end of another run. Raises `WorkbenchError`."""
         await self._client.ask(ResumeSession(order.session, pace=order.pace))
+        if self._is_stopped:
+            await self._end(order.session)
         await self._to_the_end(order.session, view.seq)
         return await self._view(order.session)
 
