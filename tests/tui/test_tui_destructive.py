@@ -100,7 +100,7 @@ ASKING = (
     Asks("recommend.stop", partial(RecommendingClient, held()), verifying, YES, StopRun),
 )  # fmt: skip
 UNDONE = ("session.delete", "chain.remove", "chain.drop", "draft.discard")
-ELSEWHERE = {"recommend.ask", "control.give", "control.keep", "draft.run", "sample.restore"}
+ELSEWHERE = {"draft.mistake", "control.give", "control.keep", "draft.run", "sample.restore"}
 """They take nothing away, or are tested where a whole campaign is begun (`test_tui_grid`)."""
 
 

@@ -31,7 +31,7 @@ async def test_a_form_is_opened_gone_through_and_sent_off() -> None:
     client = RecommendingClient()
     async with opened(client, screen="recommend") as pilot:
         first, second = SLAS
-        arrive(pilot, "e", "down", "ctrl+u", *first, "down", *second, "enter")
+        arrive(pilot, "e", "down", "ctrl+u", *first, "down", *second, "ctrl+r")
         await until(pilot, lambda: any(isinstance(a, Recommend) for a in client.asked), "asked")
         (asked,) = (a for a in client.asked if isinstance(a, Recommend))
         assert asked.slas == SLAS
