@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.domain.errors import UsageError
-from workbench.domain.limits import check_request
+from workbench.domain.limits import check_request, confidence_of
 from workbench.domain.messages import (
     GenerateChains,
     ListEvents,
@@ -50,3 +50,14 @@ def test_what_a_request_cannot_hold_is_a_sentence(request_: Any, says: str) -> N
 def test_what_it_can_hold_passes() -> None:
     check_request(RunCampaign("demo", seed=0, budget_s=0.5, pace=0.01, session="s" * 64))
     check_request(ListSamples("s", offset=0, limit=1))
+
+
+@pytest.mark.parametrize("written", ["99", "99 %", "99%", "0.99", "0,99", " 99 "])
+def test_a_confidence_is_a_share_however_it_is_written(written: str) -> None:
+    assert confidence_of(written) == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize("written", ["sure", "nan", "inf %", ""])
+def test_what_is_no_number_is_no_confidence(written: str) -> None:
+    with pytest.raises(ValueError):
+        confidence_of(written)

@@ -14,14 +14,13 @@ from modelling_session import InlinePool
 from session_making import EPOCH, created
 
 from workbench import paths
-from workbench.chains.measured_limits import gives_at_least
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.events import ModelFitted, SampleTaken, SessionCreated
 from workbench.domain.parameters import Configuration, Parameter
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.questions import Recommend, Recommended
-from workbench.domain.recommendations import Choice
+from workbench.domain.recommendations import Choice, gives_at_least
 from workbench.domain.samples import Measurement, Sample
 from workbench.engine.answers.recommending import recommend
 from workbench.engine.learning import scoring

@@ -208,7 +208,7 @@ async def test_a_cheaper_allocation_that_the_lab_confirms_comes_after_what_was_r
     assert found.chosen.allocation in tried
     assert 1 <= found.lab_iterations == len(tried) <= 2
     assert found.lab_s == len(tried) * (LAB_S + DEPLOYING_S)
-    assert "r1 is what the profiles recommend" in " ".join(told.notes)
+    assert "it was r1" in found.told_of_trials
 
 
 async def test_a_second_trial_has_what_the_first_left_of_the_budget_by_the_clock(
@@ -263,7 +263,7 @@ async def test_what_stays_after_a_cheaper_one_failed_is_verified_and_not_issued_
     assert found.verified is not None
     assert found.verified.met
     assert (found.lab_iterations, found.lab_s) == (2, 2 * (LAB_S + DEPLOYING_S))
-    assert "r1 stays" in " ".join(told.notes)
+    assert found.told_of_trials == "The lab was asked 2 times, and r1 stays."
     again = await verify(library, pool, lab, VerifyRecommendation(SESSION, first.id), by="ann")
     assert again.recommendation.lab_iterations == 4
     async with library.borrow(SESSION) as channel:
@@ -283,7 +283,7 @@ async def test_what_fails_on_the_lab_is_not_what_is_left(
     assert (found.after, found.lab_iterations) == ("r1", 2)
     assert found.chosen is None or found.chosen.cost > first.chosen.cost
     confirmed = found.verified is not None and found.verified.met
-    assert confirmed or not found.met or "not tried itself" in " ".join(told.notes)
+    assert confirmed or not found.met or "not tried itself" in found.told_of_trials
 
 
 async def test_a_deployment_that_costs_more_than_its_sample_is_sampled_until_the_median_tells(

@@ -60,6 +60,37 @@ def test_the_cheapest_allocation_that_holds_is_chosen_and_dearer_ones_are_listed
     assert answer.note == ""
 
 
+class LessSureOfMore(Foretold):
+    """Of more cache it knows less."""
+
+    def forecast(self, points: Points) -> Forecast:
+        said = super().forecast(points)
+        wider = np.array([2.0 * configuration.vcpu("cache") for configuration, _ in points])
+        low, high = (said.mean + wider * (end - said.mean) for end in (said.low, said.high))
+        return Forecast(said.mean, low, high, said.extrapolates)
+
+
+def test_an_allocation_is_no_less_sure_than_one_that_gives_no_function_more() -> None:
+    answer = answered([p95(1150.0)], LessSureOfMore("p95_ms", response), confidence=0.6)
+    assert answer.chosen is not None
+    held = (answer.chosen, *answer.runners_up)
+    assert len(held) == 4
+    pairs = 0
+    for less in held:
+        for more in held:
+            if more is not less and more.deployment.gives_at_least(less.deployment):
+                assert more.probability >= less.probability
+                assert more.margin_wl is not None
+                assert less.margin_wl is not None
+                assert more.margin_wl >= less.margin_wl
+                pairs += 1
+    assert pairs >= 3
+
+
+def test_at_the_edge_of_what_is_allowed_a_smaller_one_may_do() -> None:
+    assert "Nothing smaller is among the allowed" in answered([p95(8000.0)]).note
+
+
 def test_a_limit_within_the_error_of_the_estimate_asks_for_the_next_allocation() -> None:
     answer = answered([p95(1040.0)])  # 0.8 standard deviations over 1000 ms
     assert answer.chosen is not None

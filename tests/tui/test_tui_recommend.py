@@ -281,7 +281,7 @@ async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
         asks = " ".join(screen_text(pilot.app).split())
         assert "Verify r1 on the lab sim?" in asks
         assert "tinyproxy 25 %, haproxy 25 %" in asks
-        assert "of lab time" in asks
+        assert "sampled up to 5 times" in asks
         await pilot.press("n")
         assert client.commands() == []
         await pilot.press("f5", "y")

@@ -9,7 +9,7 @@ time, so that a model of it has no samples there and would only guess.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from workbench.domain import kpis
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import Configuration, ParameterValue, Sla
+from workbench.domain.parameters import Configuration, Sla
+from workbench.domain.recommendations import gives_at_least
 from workbench.domain.samples import UNBOUNDED, Sample
 from workbench.models.base import Floats
 from workbench.models.breakpoints.case import RuleInputs, RuleTerms
@@ -102,16 +103,6 @@ def _crossing(
         centre,
         (centre - math.log(said.low)) / NORMAL_95,
         (math.log(said.high) - centre) / NORMAL_95,
-    )
-
-
-def gives_at_least(more: Mapping[str, ParameterValue], less: Mapping[str, ParameterValue]) -> bool:
-    """Whether every resource of `less` is there as much; names must be the same."""
-    return more.keys() == less.keys() and all(
-        more[key] == value
-        if isinstance(value, str) or isinstance(more[key], str)
-        else float(more[key]) >= float(value) * (1.0 - 1e-9)
-        for key, value in less.items()
     )
 
 

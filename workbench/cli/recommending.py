@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.cli.completion import chains
-from workbench.cli.context import finite
 from workbench.cli.option_values import with_values
 from workbench.cli.profile_options import ProfilesGiven
 from workbench.cli.run import BudgetOption
 from workbench.cli.spans import seconds
 from workbench.domain import kpis
 from workbench.domain import recommendation_tables as tables
+from workbench.domain.limits import confidence_of
 
 if TYPE_CHECKING:
     from workbench.domain.questions import Recommended
@@ -37,6 +37,15 @@ class ComparedWith(StrEnum):
     GREEDY = "greedy"
 
 
+def _confidence(written: str | float) -> float:
+    try:
+        return confidence_of(str(written))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{written} is not a finite number; write it as 0.95, 95 or 95%"
+        ) from None
+
+
 @dataclass(frozen=True)
 class AskedGiven:
     """What is to hold, on which chain, how surely, and what counts as cheap."""
@@ -50,7 +59,12 @@ class AskedGiven:
         typer.Option(help="Default: the only chain, or the only target.", autocompletion=chains),
     ] = None
     confidence: Annotated[
-        float, typer.Option(callback=finite, help="Probability with which the limits must hold.")
+        float,
+        typer.Option(
+            parser=_confidence,
+            metavar="SHARE",
+            help="Probability with which the limits must hold: 0.95, 95 or 95%.",
+        ),
     ] = 0.95
     cost: Annotated[
         str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
@@ -248,8 +262,8 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
         )
     else:
         yield f"Expected there: {'; '.join(_figure(kpi, judged) for kpi in judged.kpis)}."
-    if found.after:
-        yield f"From the profiles alone it was {found.after}; what the lab measured changed it."
+    if found.told_of_trials:
+        yield found.told_of_trials
     if found.verified is not None:
         yield _measured(found.verified)
     yield _margin(found, judged)

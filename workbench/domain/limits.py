@@ -21,6 +21,15 @@ LONGEST_NAME = 4095
 """Bytes of a path, the longest that a name may stand for."""
 
 
+def confidence_of(written: str) -> float:
+    """A share from `0.99`, `99 %` or `99`. Raises `ValueError` for what is no finite number."""
+    percent = written.strip().removesuffix("%")
+    number = float(percent.strip().replace(",", "."))
+    if not math.isfinite(number):  # JSON has neither, and the engine is to name the field
+        raise ValueError(written)
+    return number / 100 if number > 1.0 or percent != written.strip() else number
+
+
 @dataclass(frozen=True)
 class Range:
     """From `low` to `high`, both allowed; what a figure is and how to write it, for sentences."""

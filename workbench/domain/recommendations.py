@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from workbench.domain.counts import counted
 from workbench.domain.parameters import ParameterValue, Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.samples import Estimate
@@ -14,6 +15,16 @@ from workbench.domain.samples import Estimate
 ProbabilityOf = Literal["long_run", "next_window"]
 """Of what a probability is said: that the KPI of a long run holds its limit, or that the KPI of
 the next window measured does (METHOD.md 10)."""
+
+
+def gives_at_least(more: Mapping[str, ParameterValue], less: Mapping[str, ParameterValue]) -> bool:
+    """Whether every resource of `less` is there as much; names must be the same."""
+    return more.keys() == less.keys() and all(
+        more[key] == value
+        if isinstance(value, str) or isinstance(more[key], str)
+        else float(more[key]) >= float(value) * (1.0 - 1e-9)
+        for key, value in less.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,12 @@ class Deployment:
 
     def instances(self, vnf: str) -> int:
         return self.replicas.get(vnf, 1)
+
+    def gives_at_least(self, other: Deployment) -> bool:
+        """Whether every function has as many instances, with as much of every resource."""
+        return gives_at_least(self.allocation, other.allocation) and all(
+            self.instances(vnf) >= other.instances(vnf) for vnf in other.functions
+        )
 
 
 @dataclass(frozen=True)
@@ -184,6 +201,7 @@ class Recommendation:
     runners_up : other allocations that hold, by rising cost.
     judged : allocations that were compared.
     probability_of : what the probabilities are of.
+    rests_on : samples of the chain itself that moved what the profiles say.
     model_version : of the chain's model; 0 are the stand-alone profiles.
     lab_iterations, lab_s : allocations tried on the lab after profiling, and the seconds.
     profiling_s : lab seconds of the profiles that it rests on.
@@ -215,16 +233,32 @@ class Recommendation:
     after: str = ""
     priced_by: str = "vcpu-hours"
     whose: Mapping[str, str] = field(default_factory=dict)
+    rests_on: int = 0
 
     @property
     def judged_by(self) -> str:
         """Whose figures it stands on, in words."""
         if self.model_version:
-            return f"the chain's model (version {self.model_version})"
-        told = "the stand-alone profiles"
-        if not self.whose:
+            told = f"the chain's model (version {self.model_version})"
+        else:
+            told = "the stand-alone profiles"
+            if self.whose:
+                told += " of " + ", ".join(f"{t} by {s}" for t, s in self.whose.items())
+        if not self.rests_on:
             return told
-        return f"{told} of " + ", ".join(f"{t} by {s}" for t, s in self.whose.items())
+        seen = counted(self.rests_on, "sample")
+        return f"{told}, moved to what {seen} of {self.chain} itself say"
+
+    @property
+    def told_of_trials(self) -> str:
+        """What became of it on the lab, as a sentence; empty where one allocation was tried."""
+        if self.after:
+            tried = f"the lab was asked {counted(self.lab_iterations, 'time')}"
+            own = "" if self.verified else "; what is recommended by then was not tried itself"
+            return f"Before the lab was asked it was {self.after}: {tried}{own}."
+        if self.lab_iterations > 1 and self.verified is not None:
+            return f"The lab was asked {self.lab_iterations} times, and {self.id} stays."
+        return ""
 
     @property
     def ways(self) -> tuple[ComparisonRow, ...]:

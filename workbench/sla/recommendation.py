@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -37,6 +37,7 @@ class Answer:
     runners_up: tuple[Choice, ...]
     judged: int
     note: str
+    rests_on: int = 0
 
     def recommendation(
         self,
@@ -63,6 +64,7 @@ class Answer:
             profiling_s=profiling_s,
             note=self.note,
             judged=self.judged,
+            rests_on=self.rests_on,
             probability_of="next_window" if self.question.window_sd else "long_run",
         )
 
@@ -108,6 +110,30 @@ def recommend(
         if path.found or path.find():
             break
     return path.answer()
+
+
+def _never_falling(found: Iterable[Choice]) -> tuple[Choice, ...]:
+    """The same, none less sure, nor with less margin, than one that gives no function more.
+
+    What carries a load with less carries it with more, so that the event of the smaller one is part
+    of the larger one's; what differs the other way is how finely each was profiled. Nothing is
+    chosen by it: a smaller one that holds is cheaper, and comes first.
+    """
+    held = list(found)
+    for place, one in enumerate(held):
+        for less in held[:place]:
+            if not one.deployment.gives_at_least(less.deployment):
+                continue
+            margin = one.margin_wl
+            if less.margin_wl is not None:
+                margin = max(less.margin_wl, less.margin_wl if margin is None else margin)
+            held[place] = one = replace(
+                one,
+                probability=max(one.probability, less.probability),
+                margin_wl=margin,
+                margin_open=one.margin_open or (less.margin_open and margin == less.margin_wl),
+            )
+    return tuple(held)
 
 
 class _Path:
@@ -175,7 +201,7 @@ class _Path:
             raise NothingAllowed(
                 "no allocation is allowed", remedy="Say which values each function may be given"
             )
-        held = tuple(self.found.values())
+        held = _never_falling(self.found.values())
         chosen = held[0] if held else None
         return Answer(
             self._question,
@@ -264,7 +290,9 @@ class _Path:
             )
             if self.cut:
                 yield "Dearer ones were not looked at: there are too many."
-        elif not chosen.profiled:
+        elif not dearer and len(self._deployments) > 1:
+            yield "Nothing smaller is among the allowed allocations: it was not judged, and may do."
+        if chosen is not None and not chosen.profiled:
             yield "Nobody measured this allocation; its figures are interpolated."
         unknown = int(self._unknown[:dearer].sum())
         if unknown:

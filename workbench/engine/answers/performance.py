@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain import kpis
-from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
 from workbench.domain.profiles import Curve
@@ -234,13 +233,17 @@ class PredictedDeployments:
             beyond = float(loads[end]) if over.any() else None
             yield Curve(kpi, method, tuple(loads[:end].tolist()), mean, lowest, highest, beyond)
 
+    @property
+    def rests_on(self) -> int:
+        """Samples of the chain itself that go before the profiles of its functions."""
+        several = len(self.order.chain.vnfs) > 1
+        return max((one.rests_on for one in self.first.values()), default=0) if several else 0
+
     def told_of_the_chain(self) -> Iterator[str]:
-        """What the answer rests on, or why it is not known, as sentences."""
+        """Why what the chain adds is not known, as a sentence."""
         if len(self.order.chain.vnfs) == 1 or not self.first:
             return
         name = self.order.chain.name
-        if rests_on := max(one.rests_on for one in self.first.values()):
-            yield f"Rests on {counted(rests_on, 'sample')} of {name} itself."
         if not self.order.tried and any(one.unmeasured for one in self.first.values()):
             from workbench.chains.handover import TELLING
 

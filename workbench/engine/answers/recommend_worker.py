@@ -104,7 +104,7 @@ def judge(
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
     sentences = (answer.note, candidates.told_of_failed(answer.chosen))
     told = " ".join(filter(None, (*sentences, *predicted.told_of_the_chain())))
-    answer = replace(answer, note=told)
+    answer = replace(answer, note=told, rests_on=predicted.rests_on)
     trends = tuple(
         Trend(choice, tuple(predicted.curves(choice, candidates.known))) for choice in choices
     )

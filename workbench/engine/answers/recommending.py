@@ -167,8 +167,7 @@ async def _after(
     chosen = answer.chosen and answer.chosen.deployment.key
     if chosen == was and own is not None:
         await proof.confirm(issued, own, done)
-        told = f"The lab was asked {len(done)} times, and {issued.id} stays"
-        return issued, (*judged.notes, told)
+        return issued, judged.notes
     answer = replace(
         answer,
         greedy=issued.greedy,
@@ -179,13 +178,7 @@ async def _after(
         verified=next((one.verified for one in done if one.deployment.key == chosen), None),
     )
     found, trouble = await _issued(proof.library, given, order, answer, judged, store=True)
-    before = "was recommended" if issued.after else "the profiles recommend"
-    notes = [
-        f"{issued.id} is what {before}; the lab was asked {len(done)} times",
-        "" if found.verified else "What is recommended by then was not tried itself",
-        trouble,
-    ]
-    return found, notes
+    return found, [trouble]
 
 
 async def verify(
@@ -475,7 +468,8 @@ async def _issued(
         fact = await recorded(library, given.session, issue)
         assert isinstance(fact, RecommendationIssued)
     except (SessionError, UsageError) as error:
-        return answer, not_stored(error)
+        told = not_stored(error)
+        return answer, f"{told}. {error.remedy}" if error.remedy else told
     return fact.recommendation, ""
 
 

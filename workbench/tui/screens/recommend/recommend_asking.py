@@ -30,8 +30,10 @@ from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
-ATTEMPTS = 3
-"""Samples that a verification takes at most."""
+ALLOCATIONS = 2
+"""That a verification tries at most."""
+SAMPLES, UNDECIDED = 5, 13
+"""It takes of each at most, and where these leave open on which side of a limit it is."""
 
 
 class RecommendAsking(QuestionScreen):
@@ -305,10 +307,12 @@ class RecommendAsking(QuestionScreen):
         self.app.push_screen(
             ConfirmScreen(
                 f"Verify {found.id} on the lab {plain(self.shown.view.lab)}?",
-                f"It deploys {words_of.in_words(deployment)} of {plain(found.chain)}, and offers "
-                f"{plain(load)} for one sample: {self._lab_time()}, "
-                f"again where a sample is not valid, at most {ATTEMPTS} times. "
-                "It waits for its turn, and can be stopped. The verdict is stored.",
+                f"It tries up to {ALLOCATIONS} allocations of {plain(found.chain)} at "
+                f"{plain(load)}: {words_of.in_words(deployment)}, and one that may save more. "
+                f"Each is deployed and sampled up to {SAMPLES} times, up to {UNDECIDED} where its "
+                f"side of the limit stays open; a deployment with one sample takes "
+                f"{self._lab_time()}. It waits for its turn, and can be stopped. The verdict is "
+                "stored.",
             ),
             answered,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from workbench.domain.errors import (
@@ -12,6 +11,7 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.export_requests import RecommendOptions
+from workbench.domain.limits import confidence_of
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import Recommend
 from workbench.domain.recommendations import Recommendation
@@ -86,9 +86,9 @@ def request_of(session: str, values: Mapping[str, str]) -> tuple[Recommend, dict
     mistakes = {} if slas else {"sla": f"Nothing is asked. Write an SLA as {EXAMPLE}."}
     sure = 0.0
     try:
-        sure = _share(values["confidence"])
+        sure = confidence_of(values["confidence"])
     except ValueError:
-        mistakes["confidence"] = "Not a number. Write it as 95 % or 0.95."
+        mistakes["confidence"] = "Not a number. Write it as 95 %, 95 or 0.95."
     request = Recommend(
         session,
         slas,
@@ -99,13 +99,6 @@ def request_of(session: str, values: Mapping[str, str]) -> tuple[Recommend, dict
         on_lab=values["greedy"] == ON_LAB,
     )
     return request, mistakes
-
-
-def _share(written: str) -> float:
-    number = float(written.removesuffix("%").strip().replace(",", "."))
-    if not math.isfinite(number):  # JSON has neither, and the engine is to name the field
-        raise ValueError(written)
-    return number / 100 if written.endswith("%") else number
 
 
 def placed(error: WorkbenchError, values: Mapping[str, str]) -> dict[str, str]:

@@ -446,10 +446,13 @@ def note_rows(found: Recommendation, notes: Sequence[str], width: int) -> list[R
 def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
     if found.note:
         yield found.note
+    if found.told_of_trials:
+        yield found.told_of_trials
     yield from notes
     source = found.judged_by
     judged = found.chosen or found.closest
-    if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
+    several = judged is not None and len(judged.deployment.functions) > 1
+    if not found.model_version and not found.rests_on and several:
         source += ", with no canary's correction"
     words = f"Judged by {source}: {counted(found.judged, 'allocation')} by rising cost."
     yield f"{words} {_left_out(found)}".rstrip()
