@@ -118,6 +118,7 @@ async def test_a_rejected_sample_is_fitted_no_more_and_undo_takes_it_back(
     again = await view_of(client, finished)
     assert again.configurations[0].samples == item.samples
     assert again.configurations[0].curve == item.curve
+    assert again.configurations[0].breakpoints == item.breakpoints, "though others came later"
     assert chosen.id in fitted_samples(await stored_events(client, finished))[-1]
 
 

@@ -224,3 +224,9 @@ async def test_verdicts_have_a_row_for_each_cause_of_each_sample(
     assert all(row["remedy"] and row["rival"] and row["tells_apart"] for row in found)
     assert {row["failed"] for row in rows} == {""}
     assert {row["caution"] for row in rows} == {SIMULATED}
+
+
+def test_every_format_says_what_it_is_and_not_how_it_is_called() -> None:
+    for said in plugins.meanings("exports").values():
+        assert ": " in said, "its kind, and what of a session it holds"
+        assert "destination" not in said

@@ -83,6 +83,14 @@ async def test_80x24_shows_configurations_usage_breakpoints_and_events() -> None
         assert "lab 1:45 of 30:00" in shown
 
 
+def test_a_configuration_that_a_stop_cut_off_is_not_counted_as_done() -> None:
+    view = FakeClient().view()
+    for item in view.configurations[1:]:
+        item.state = "stopped"
+    ((title, _), *_) = live_rows.list_heading(present.Shown(view), 80)
+    assert title.split() == ["configurations", "1/8"]
+
+
 async def test_docker_is_not_called_simulated() -> None:
     async with opened(FakeClient(story(lab="docker"))) as pilot:
         assert "simulated" not in screen_text(pilot.app).splitlines()[1]

@@ -416,6 +416,14 @@ async def test_a_format_that_has_nothing_to_write_says_why() -> None:
         assert client.commands() == []
 
 
+async def test_its_note_names_a_key_where_commands_have_another_command() -> None:
+    noted = replace(held(), note="3 canaries would tell (workbench canary).")
+    async with recommending(RecommendingClient(noted)) as pilot:
+        shown = " ".join((await redrawn(pilot)).split())
+        assert "3 canaries would tell (n on Canary: 7)." in shown
+        assert "workbench canary" not in pilot.app.screen.copied()[1]
+
+
 async def test_earlier_recommendations_are_opened_again_with_their_question() -> None:
     async with recommending(RecommendingClient(held(), unmet())) as pilot:
         assert "r2: nothing meets" in await redrawn(pilot)

@@ -13,6 +13,8 @@ from workbench.domain.profiles import Breakpoint, Curve
 from workbench.domain.sample_review import SampleVerdict, as_measured
 from workbench.domain.samples import Estimate, Sample, Usage
 
+ENDED = ("converged", "max_samples", "skipped", "unusable")
+"""States in which its sampling is over, however a run ends; one that a run left is sampled on."""
 FEWEST_POINTS = 8
 """Of one configuration, however many there are."""
 
@@ -80,6 +82,11 @@ class ConfigurationView:
     @cached_property
     def key(self) -> str:
         return f"{self.target}/{self.configuration.key}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether its sampling is over."""
+        return self.state in ENDED
 
     @property
     def taken(self) -> int:

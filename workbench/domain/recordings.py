@@ -26,7 +26,7 @@ RECORDINGS: Mapping[str, Recording] = {
         "predicted and why, its correction, a recommendation that the lab confirmed.",
     ),
     "chain-first": Recording(
-        "the first",
+        "earlier",
         "The same campaign taken earlier, without evidence of why; the lab refuted greedy.",
     ),
     "demo-real": Recording(
@@ -36,13 +36,13 @@ RECORDINGS: Mapping[str, Recording] = {
         "open loop", "Profiles for the models: requests at a fixed rate, over many allocations."
     ),
     "science-open-second": Recording(
-        "same again", "The chains of science-open a second time: models are tested on it."
+        "repeat", "The chains of science-open a second time: models are tested on it."
     ),
     "science-closed": Recording(
         "closed loop", "Profiles for the models: users that wait for each answer, then think."
     ),
     "science-closed-second": Recording(
-        "same again", "science-closed a second time, on other deployments: models are tested on it."
+        "repeat", "science-closed a second time, on other deployments: models are tested on it."
     ),
     "science-closed-chains": Recording(
         "chains", "Chains under users that wait for each answer, at many allocations."

@@ -30,8 +30,9 @@ that were missing, `failed` the rules that raised.
 
 
 async def export_verdicts(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.verdicts.csv` into the folder `destination`, or the file of that name.
+    """CSV: the likely causes of what each sample shows, the strongest first.
 
+    Writes `NAME.verdicts.csv` into the folder `destination`, or the file of that name.
     Of each target the first samples are judged (`diagnosis.gathering.MOST_SAMPLES`), by the rules
     that are registered now.
     """

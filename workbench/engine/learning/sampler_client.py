@@ -72,20 +72,16 @@ class SamplerClient:
         """A wish came that the sampler does not know of."""
         return self._skips_told < len(self._skipped)
 
-    def revise(self, decisions: Mapping[str, SampleDecided]) -> tuple[Configuration, ...]:
+    def revise(self, decisions: Mapping[str, SampleDecided]) -> bool:
         """Put decisions on the samples; the sampler is told all anew where one differs.
 
-        Returns the configurations whose samples changed.
+        Returns whether one does.
         """
         revised = [in_force(sample, decisions) for sample in self.samples]
-        changed = {
-            new.point.configuration: None
-            for old, new in zip(self.samples, revised, strict=True)
-            if old != new
-        }
+        changed = revised != self.samples
         if changed:
             self.samples, self._told = revised, 0
-        return tuple(changed)
+        return changed
 
     def skip(self, configurations: Iterable[Configuration]) -> None:
         self._skipped.extend(c for c in configurations if c not in self._skipped)

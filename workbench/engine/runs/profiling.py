@@ -121,8 +121,8 @@ class Profiler:
             advisor.skip(self._control.skipped(target))
             if self._control.revised:
                 self._control.revised = False
-                if changed := advisor.revise(self._out.view.decisions):
-                    advice = await self._advise(advisor, changed)
+                if advisor.revise(self._out.view.decisions):  # whoever decided has it fitted anew
+                    advice = await self._advise(advisor)
                     continue
             if advisor.has_news:
                 advice = await self._advise(advisor)

@@ -9,7 +9,6 @@ from typing import Literal, cast
 from workbench.domain.events import Progress
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.sessions import Plan
-from workbench.engine.runs.verdict import ENDED
 from workbench.engine.sessions.channel import Publisher
 
 Phase = Literal["queued", "deploying", "allocating", "measuring", "fitting", "paused", "waiting"]
@@ -123,7 +122,7 @@ class ProgressReport:
             each = plan.lab_s / plan.samples if plan.samples else 0.0
             taken = seen.taken if seen else 0
             planned_so_far += taken * each
-            if seen is None or seen.state not in ENDED:
+            if seen is None or not seen.ended:
                 left += max(0, plan.samples - taken)
                 left_s += max(0, plan.samples - taken) * each
         count = max(1, view.plan.samples)

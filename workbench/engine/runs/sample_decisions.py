@@ -66,7 +66,12 @@ async def decide(
 
 
 async def _fit_anew(library: Library, pool: Pool, session: str, place: OperatingPoint) -> None:
-    """The curve and the breakpoints of a configuration, from its samples as they count now."""
+    """The curve and the breakpoints of a configuration, from its samples as they count now.
+
+    Like the run's own fit it rests on what was taken up to the configuration's last sample: what
+    came later says something of the capacity of all configurations, and would move figures that
+    the decision is no reason for.
+    """
     async with library.borrow(session) as channel:
         view = channel.view
         campaign, seed, noise = view.campaign, view.seed, view.noise
@@ -77,6 +82,8 @@ async def _fit_anew(library: Library, pool: Pool, session: str, place: Operating
         ]
     if campaign is None:
         return
+    own = [n for n, s in enumerate(samples) if s.point.configuration == place.configuration]
+    samples = samples[: own[-1] + 1]
     fit = await pool.run(
         refit, campaign, place.target, seed, tuple(samples), place.configuration, noise
     )

@@ -13,9 +13,6 @@ from workbench.domain.sessions import ConfigurationOutcome, Outcome
 from workbench.engine.runs.control import Place
 from workbench.engine.runs.faults import GivenUp
 
-ENDED = ("converged", "max_samples", "skipped", "unusable")
-"""States of a configuration that the end of a run does not change."""
-
 
 def unfinished(
     view: SessionView, outcome: Outcome, note: str, given_up: Mapping[Place, GivenUp]
@@ -23,7 +20,7 @@ def unfinished(
     """Ends of the configurations that a run leaves unfinished; of its note the first sentence."""
     ends = []
     for c in view.configurations:
-        if c.state in ENDED:
+        if c.ended:
             continue
         fault = given_up.get((c.target, c.configuration))
         ended: ConfigurationOutcome = "budget" if outcome == "budget" else "stopped"

@@ -26,6 +26,7 @@ def plot_marks(g: Glyphs) -> tuple[str, ...]:
         f"{g.vertical} breakpoint   {g.span_left}{g.span}{g.span_right} its 95 % interval",
         f"{g.limit * 2} limit of the SLA",
         "T37 % quota throttled 37 % of the periods   ! no CPU left",
+        "bypass_share: source and sink took over a tenth of the response time",
         "",
         "States of a configuration",
         "· planned   ▶ sampling   ✓ done   » skipped",
@@ -75,5 +76,6 @@ def compare_marks(g: Glyphs) -> tuple[str, ...]:
         "than predicted: the median sample; off: some are slower, some faster",
         "error: mean of |predicted - measured| / measured: 50 % at twice as slow",
         "first line: of all samples; below: of those of each configuration",
+        "by convolved: the functions' times are drawn together to a chain's percentile",
         "counts: how much of a small change of a function shows in the chain",
     )

@@ -106,7 +106,7 @@ LIST_FIXED = 2 + 6 + 4
 
 
 def list_heading(shown: Shown, width: int) -> Row:
-    done = sum(c.state not in ("planned", "sampling") for c in shown.view.configurations)
+    done = sum(c.ended for c in shown.view.configurations)
     title = f" configurations {done}/{len(shown.view.configurations)}"
     found = _found_width(width)
     rule = headline_rule(shown.view)

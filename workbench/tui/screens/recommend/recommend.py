@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from workbench.domain.export_requests import RecommendOptions
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.recommendations import Recommendation
 from workbench.tui.present import Shown, ViewChoice
+from workbench.tui.remedies import on_screen
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.recommend import recommend_question as question
@@ -93,7 +95,7 @@ class RecommendScreen(RecommendAsking, HasList):
             begin(self, partial(self.fetch_trends, seq))
         answer.tell(
             Told(
-                found,
+                self._worded(found),
                 self.notes.get(found.id, ()),
                 self.primary,
                 self.trends.get(seq, ()) if drawn else None,
@@ -182,6 +184,10 @@ class RecommendScreen(RecommendAsking, HasList):
             return "All of it is shown."
         return super().why_not(method)
 
+    def _worded(self, found: Recommendation) -> Recommendation:
+        """With keys in its note where that names commands."""
+        return replace(found, note=on_screen(found.note, self.key))
+
     def _lab(self, found: Recommendation) -> rows_of.Lab:
         """What the lab said of an allocation by now."""
         return partial(lab_verdict, self.shown.view, found)
@@ -190,10 +196,9 @@ class RecommendScreen(RecommendAsking, HasList):
         pair = self.found() if self.ready else None
         if pair is None:
             return "", ""
-        found = pair[0]
-        rows = rows_of.whole(
-            found, self.notes.get(found.id, ()), self.primary, COPIED_WIDTH, self._lab(found)
-        )
+        found, lab = self._worded(pair[0]), self._lab(pair[0])
+        notes = self.notes.get(found.id, ())
+        rows = rows_of.whole(found, notes, self.primary, COPIED_WIDTH, lab)
         return "the recommendation", rows_of.copied(rows)
 
     def legend(self) -> tuple[str, ...]:
