@@ -54,16 +54,16 @@ def workbench(tmp_path: Path) -> Iterator[Workbench]:
 BURNER = """
 import time
 while True:
-    end = time.monotonic() + 0.06
+    end = time.monotonic() + 0.03
     while time.monotonic() < end:
         pass
-    time.sleep(0.04)
+    time.sleep(0.07)
 """
 
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Something to compare: half a core that is used all the time."""
+    """Something to compare: a third of a core that is used all the time."""
     with subprocess.Popen([sys.executable, "-c", BURNER]) as process:
         yield
         process.kill()

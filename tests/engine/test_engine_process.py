@@ -62,11 +62,22 @@ async def engine_process(
         process.wait()
 
 
+@asynccontextmanager
+async def engine_here(workspace: Workspace) -> AsyncIterator[SocketClient]:
+    """A client of an engine in this process, which is not killed: it is spared the imports."""
+    async with serving(workspace):
+        client = await SocketClient.connect(workspace.socket, "tester")
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
 async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
     workbench: Workbench, workspace: Workspace, full_length: bool
 ) -> None:
     generator = random.Random(2)
-    async with engine_process(workbench, workspace) as (_, client):
+    async with engine_here(workspace) as client:
         await client.ask(RunCampaign(SMALL, session="whole", lab="sim", seed=7))
         async with client.follow("whole") as feed:
             await Watched(feed).finish()
@@ -90,7 +101,7 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
                     await watched.finish()
         announced = {e.fact.sample.id for e in watched.events if isinstance(e.fact, SampleTaken)}
 
-        async with engine_process(workbench, workspace) as (_, client):
+        async with engine_here(workspace) as client:
             listed = await client.ask(ListSessions())
             assert isinstance(listed, SessionList)
             assert {s.name: s.state for s in listed.sessions}[session] == "interrupted"

@@ -80,7 +80,10 @@ def test_too_few_experiments_have_no_interval() -> None:
     assert bands_by_group(rows.y, rows.y, rows.groups, 0) is None
 
 
-def test_ours_is_chosen_without_the_rows_it_is_held_against(tmp_path: Path) -> None:
+def test_ours_is_chosen_without_the_rows_it_is_held_against(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.models.counter_models.INNER_FOLDS", 2)
     profile, _, _ = read_co_located(sorted(co_located(tmp_path).iterdir()))
     methods = {method.name: method for method in co_located_methods(profile)}
     found = {
@@ -272,6 +275,7 @@ def test_the_same_rows_and_seed_give_the_same_model(
     rows: CounterRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.models.counter_models.GRID_FEW_ROWS", 2)  # each takes a second
+    monkeypatch.setattr("workbench.models.counter_models.INNER_FOLDS", 2)
     for make in makers_for(rows).values():
         first, second = (taught_by(make, rows, 3).predict(rows.x) for _ in "ab")
         assert np.array_equal(first, second)

@@ -10,6 +10,7 @@ import pytest
 from workbench.chains.drift import ALLOWANCE, Cusum, threshold
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Sla
+from workbench.models import counter_models
 from workbench.models.counter_distance import LearnedPlaces, held_out_places
 from workbench.models.counter_models import CounterLine
 from workbench.models.counter_rows import CounterRows, rows_of
@@ -30,7 +31,9 @@ def experiments(count: int, seed: int = 0) -> CounterRows:
 
 @pytest.fixture(scope="module")
 def watch() -> CounterWatch:
-    return CounterWatch(experiments(10))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counter_models, "INNER_FOLDS", 2)
+        return CounterWatch(experiments(10))
 
 
 def seen(throughput: float, wait: float) -> dict[str, float]:

@@ -98,9 +98,6 @@ gone = broken_parts:Nothing
 """
 
 
-TESTS = Path(__file__).parents[1]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both examples, installed by pip, and a package of broken parts."""
@@ -139,22 +136,17 @@ def test_the_examples_conform(folder: Path, package: str) -> None:
 
 def test_every_broken_part_is_named_with_what_is_wrong(folder: Path) -> None:
     code = (
-        "import json, multiprocessing\n"
+        "import json\n"
         "if __name__ == '__main__':\n"
-        "    from forked_commands import modules\n"
         "    from workbench.conformance.running import examine\n"
         "    from workbench.domain.codec import to_plain\n"
-        # Each part has a process of its own; here one of them makes the imports for all.
-        "    multiprocessing.set_forkserver_preload(modules())\n"
-        "    forking = multiprocessing.get_context('forkserver')\n"
-        "    multiprocessing.get_context = lambda method: forking\n"
         "    print(json.dumps(to_plain(list(examine('broken-parts', limit_s=15)))))\n"
     )
     script = folder / "examine_broken.py"
     script.write_text(code)
     done = subprocess.run(
         [sys.executable, script],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(TESTS)))},
+        env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,

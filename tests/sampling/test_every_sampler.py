@@ -243,7 +243,7 @@ def test_a_finite_space_is_never_asked_for_more_than_it_has(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_skipped_configurations_are_left_alone_and_the_others_go_on(name: str) -> None:
-    space, plan = space_of(GRIDS[2]), SamplingPlan(name, 6)
+    space, plan = space_of(GRIDS[2]), SamplingPlan(name, 4)
     sampler = made(name, space, plan)
     left_out = GRIDS[2][1]
     taken = run(sampler, function, most=3)
@@ -273,7 +273,7 @@ def test_where_nothing_is_valid_it_ends_and_says_so(name: str, reason: str) -> N
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_another_seed_orders_otherwise_and_the_same_seed_alike(name: str) -> None:
-    space, plan = space_of(GRIDS[2]), SamplingPlan(name, 6)
+    space, plan = space_of(GRIDS[2]), SamplingPlan(name, 4)
     first, second = (run(made(name, space, plan), function) for _ in range(2))
     assert first == second
     if name in OWN:  # others may follow the data alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -20,6 +21,11 @@ from workbench.domain.errors import SessionError
 from workbench.domain.events import Noted, RunPaused
 from workbench.store.session_file import SessionFile
 
+LONG = pytest.mark.long
+Left = tuple[Path, int]
+"""A session's file, and the number of its last event."""
+Killed = Callable[[Path], int]
+"""Leaves a session as a killed process would."""
 APPENDER = """
 import asyncio, sys
 from pathlib import Path
@@ -63,7 +69,9 @@ def appender(path: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("acknowledged", [1, 7, 40, 150])
+@pytest.mark.parametrize(
+    "acknowledged", [1, pytest.param(7, marks=LONG), 40, pytest.param(150, marks=LONG)]
+)
 async def test_kill_9_costs_nothing_that_was_acknowledged(
     tmp_path: Path, acknowledged: int
 ) -> None:
@@ -104,16 +112,38 @@ async def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> No
     await session.close()
 
 
-async def killed(path: Path) -> int:
-    """Leave a session at `path` as a killed process would: with all events in its log."""
-    session = await make_session(path)
-    last = session.last_seq
-    for suffix in ("", ".wal", ".acknowledged"):
-        shutil.copy(f"{path}{suffix}", f"{path}{suffix}.copy")
-    await session.close()
-    for suffix in ("", ".wal", ".acknowledged"):
-        Path(f"{path}{suffix}.copy").rename(f"{path}{suffix}")
-    return last
+PARTS = ("", ".wal", ".acknowledged")
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """A session as a killed process would leave it: with all events in its log."""
+    path = tmp_path_factory.mktemp("killed") / "s.duckdb"
+
+    async def made() -> int:
+        session = await make_session(path)
+        last = session.last_seq
+        for suffix in PARTS:
+            shutil.copy(f"{path}{suffix}", f"{path}{suffix}.copy")
+        await session.close()
+        for suffix in PARTS:
+            Path(f"{path}{suffix}.copy").rename(f"{path}{suffix}")
+        return last
+
+    return path, asyncio.run(made())
+
+
+@pytest.fixture
+def killed(left_behind: Left) -> Killed:
+    """Leaves it at a path; the number of its last event."""
+    left, last = left_behind
+
+    def copied(path: Path) -> int:
+        for suffix in PARTS:
+            shutil.copy(f"{left}{suffix}", f"{path}{suffix}")
+        return last
+
+    return copied
 
 
 def flip(path: Path, place: int) -> None:
@@ -154,10 +184,10 @@ HURT = (cut_in_half, flipped, short_of_a_tail, garbage, gone)
 
 @pytest.mark.parametrize("hurt", HURT)
 async def test_a_damaged_log_costs_nothing_since_there_is_a_second_copy(
-    tmp_path: Path, hurt: Callable[[Path], None]
+    tmp_path: Path, killed: Killed, hurt: Callable[[Path], None]
 ) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
-    last = await killed(path)
+    last = killed(path)
     hurt(log)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     whole = [created(), *(fact for fact, _ in facts())]
@@ -189,10 +219,10 @@ async def test_a_damaged_log_costs_nothing_since_there_is_a_second_copy(
 
 @pytest.mark.parametrize("hurt", HURT)
 async def test_what_no_copy_brings_back_is_said_by_readers_and_writers(
-    tmp_path: Path, hurt: Callable[[Path], None]
+    tmp_path: Path, killed: Killed, hurt: Callable[[Path], None]
 ) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
-    last = await killed(path)
+    last = killed(path)
     without_copy(path)
     hurt(log)
     files = set(tmp_path.iterdir())
@@ -211,9 +241,9 @@ async def test_what_no_copy_brings_back_is_said_by_readers_and_writers(
     await session.close()
 
 
-async def test_a_second_kill_finds_the_copy_of_both_writers(tmp_path: Path) -> None:
+async def test_a_second_kill_finds_the_copy_of_both_writers(tmp_path: Path, killed: Killed) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
-    last = await killed(path)
+    last = killed(path)
     session = await SessionFile.open(path)
     await session.append(RunPaused("me"), at=EPOCH)
     again = tmp_path / "again"
@@ -228,9 +258,9 @@ async def test_a_second_kill_finds_the_copy_of_both_writers(tmp_path: Path) -> N
     await session.close()
 
 
-async def test_the_copy_of_another_session_is_not_taken(tmp_path: Path) -> None:
+async def test_the_copy_of_another_session_is_not_taken(tmp_path: Path, killed: Killed) -> None:
     path, other = tmp_path / "s.duckdb", tmp_path / "o.duckdb"
-    last = await killed(path)
+    last = killed(path)
     session = await SessionFile.create(other, created(), at=EPOCH + 1)
     await session.close()
     beside = tmp_path / "s.duckdb.acknowledged"
@@ -240,9 +270,9 @@ async def test_the_copy_of_another_session_is_not_taken(tmp_path: Path) -> None:
     await session.close()
 
 
-async def test_a_copy_that_is_torn_is_taken_up_to_there(tmp_path: Path) -> None:
+async def test_a_copy_that_is_torn_is_taken_up_to_there(tmp_path: Path, killed: Killed) -> None:
     path = tmp_path / "s.duckdb"
-    last = await killed(path)
+    last = killed(path)
     gone(tmp_path / "s.duckdb.wal")
     beside = tmp_path / "s.duckdb.acknowledged"
     lines = beside.read_bytes().splitlines(keepends=True)
@@ -285,11 +315,11 @@ async def test_a_log_that_somebody_removes_is_merged_at_once(tmp_path: Path) -> 
     await session.close()
 
 
-async def test_a_log_that_is_not_to_blame_stays_where_it_is(tmp_path: Path) -> None:
+async def test_a_log_that_is_not_to_blame_stays_where_it_is(tmp_path: Path, killed: Killed) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
-    await killed(path)
+    killed(path)
     other = tmp_path / "other.duckdb"
-    await killed(other)
+    killed(other)
     flip(log, log.stat().st_size // 2)
     flip(path, 9000)  # both headers of the database itself
     flip(path, 5000)
