@@ -9,7 +9,7 @@ from workbench.tui.commands.action import Action, action
 _recommend = partial(action, "recommend")
 
 ACTIONS: tuple[Action, ...] = (
-    _recommend("recommend.ask", "e enter", "ask", "Write", 1, "Write the question: chain, SLA"),
+    _recommend("recommend.ask", "e enter", "ask", "Edit", 1, "Edit the question: chain, SLA"),
     _recommend("recommend.compute", "ctrl+r", "compute", "Ask", 1, "Ask what stands in the form"),
     _recommend("recommend.drop", "escape", "drop", "Cancel", 1, "Cancel the question"),
     _recommend("recommend.stop", "s", "end_measuring", "Stop", 1,
