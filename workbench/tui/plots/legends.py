@@ -76,6 +76,6 @@ def compare_marks(g: Glyphs) -> tuple[str, ...]:
         "than predicted: the median sample; off: some are slower, some faster",
         "error: mean of |predicted - measured| / measured: 50 % at twice as slow",
         "first line: of all samples; below: of those of each configuration",
-        "by convolved: the functions' times are drawn together to a chain's percentile",
+        "convolved: the functions' times are added draw by draw, and give percentiles",
         "counts: how much of a small change of a function shows in the chain",
     )
