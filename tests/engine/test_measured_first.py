@@ -110,7 +110,7 @@ async def test_the_demo_s_own_chain_is_not_called_fast_where_it_was_measured_slo
     request = Recommend(DEMO, ("p95<=20ms @ rate=200",), DEMO_CHAIN)
     reply = await recommend(library, InlinePool(), no_lab, request, store=False)
     assert reply.recommendation.chosen is None
-    assert "samples of tinyproxy-haproxy itself" in reply.recommendation.note
+    assert "samples of tinyproxy-haproxy itself" in reply.recommendation.judged_by
 
 
 async def test_an_unmeasured_chain_carries_the_hand_over_of_others(library: Library) -> None:
