@@ -122,7 +122,12 @@ def known_of(given: Material, chain: str) -> Iterator[Known]:
 
 
 @pytest.mark.parametrize(
-    "session", ["simulated", pytest.param("demo-real", marks=pytest.mark.long), "chain-first"]
+    "session",
+    [
+        "simulated",
+        pytest.param("demo-real", marks=pytest.mark.long),
+        pytest.param("chain-first", marks=pytest.mark.long),
+    ],
 )
 async def test_no_recommendation_contradicts_a_sample(
     session: str, tmp_path: Path, simulated: tuple[Campaign, list[Sample]], full_length: bool

@@ -64,7 +64,7 @@ async def samples_of(library: Library, session: str, chain: str, kpi: str) -> li
 @pytest.mark.parametrize(
     ("session", "chain"),
     [
-        (DEMO, "tinyproxy-haproxy"),
+        pytest.param(DEMO, "tinyproxy-haproxy", marks=pytest.mark.long),
         pytest.param(DEMO, "haproxy-tinyproxy", marks=pytest.mark.long),
         ("chain-first", "haproxy-tinyproxy"),
         pytest.param("chain-first", "tinyproxy-haproxy", marks=pytest.mark.long),

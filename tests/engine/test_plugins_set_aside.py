@@ -18,6 +18,8 @@ from workbench.engine.learning import sampler_client
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+LONG = pytest.mark.long
+"""Raises as another one does, which stays in the gate."""
 
 PARTS = '''
 import sys
@@ -138,10 +140,12 @@ async def shipped(
     ("sampling", "sentence"),
     [
         ("method: raises", "sampler 'raises' raises ZeroDivisionError: by my own fault"),
-        ("method: exits", "sampler 'exits' raises SystemExit: 5"),
+        pytest.param("method: exits", "sampler 'exits' raises SystemExit: 5", marks=LONG),
         ("method: strays", "sampler 'strays' asks for a load of 1e+06, outside of 50 to 2000"),
         ("model: hollow", "model 'hollow' predicts what is not finite"),
-        ("model: bursts", "model 'bursts' raises ZeroDivisionError: by its own fault"),
+        pytest.param(
+            "model: bursts", "model 'bursts' raises ZeroDivisionError: by its own fault", marks=LONG
+        ),
         ("model: quits", "model 'quits' raises SystemExit: 4"),
         ("model: tilts", "model 'tilts' raises SystemExit: 6"),
         ("method: hangs", "sampler 'hangs' or model 'gaussian-process' has not answered for 3 s"),
