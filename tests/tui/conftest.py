@@ -16,8 +16,9 @@ from textual.screen import Screen
 from waiting import wait_for_idle, wait_for_screen
 
 RENDER_UPDATE = Compositor.render_update
-PAINTED_S = 1 / 120
-"""After which what has changed is laid out and painted: each key waits for it."""
+PAINTED_S = 1 / 60
+"""After which what has changed is laid out and painted. Half of it costs a fifth more where a form
+is filled in, and no key would wait for one that is longer than `waiting.SOON_S`."""
 
 
 def paint_nothing(
