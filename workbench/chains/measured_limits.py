@@ -1,9 +1,9 @@
 """Where measured configurations break a limit, and what that leaves to smaller allocations.
 
 What carries a load with fewer resources carries it with more: a configuration that was measured to
-break a limit at some load is an upper end of what it and every allocation that gives no function
-more is said to carry, whatever a model makes of the samples around. Overload states no response
-time, so that a model of it has no samples there and would only guess.
+break a limit at some load is an upper end of what it carries, and of every allocation that gives no
+function more and was not measured itself, whatever a model makes of the samples around. Overload
+states no response time, so that a model of it has no samples there and would only guess.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.domain import kpis
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import Configuration, Sla
+from workbench.domain.parameters import Configuration, OperatingPoint, Sla
 from workbench.domain.recommendations import gives_at_least
 from workbench.domain.samples import UNBOUNDED, Sample
 from workbench.models.base import Floats
@@ -25,12 +25,15 @@ from workbench.models.breakpoints.case import RuleInputs, RuleTerms
 from workbench.models.breakpoints.sla import sla as sla_rule
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.models.scales import NORMAL_95, log_kpi
-from workbench.models.selection import must_be_alike
+from workbench.models.selection import must_be_alike, stated
 
 _PLENTY = 4.0
 """Standard deviations under a breakpoint at which it says nothing more (1 in 30,000)."""
-_BEYOND_SD = 0.5
-"""Log standard deviation of a response time beyond its limit, of which nothing else is known."""
+_BEYOND = 0.5
+"""Logs over its limit that a response time is told as for each standard deviation beyond a
+breakpoint, where samples state none."""
+_LOWEST_SD = 0.1
+"""Log standard deviation of a breakpoint that lies below the lowest load."""
 _LEAST_SD = 1e-9
 
 
@@ -40,7 +43,7 @@ class LimitCrossing:
 
     Attributes
     ----------
-    centre : its log.
+    centre : its log; infinite where the limit holds over the whole range.
     below, above : its standard deviations, in logs.
     """
 
@@ -48,6 +51,18 @@ class LimitCrossing:
     centre: float
     below: float
     above: float
+
+    def bounds(self, configuration: Configuration) -> bool:
+        """Whether it is an upper end of what a configuration carries, which gives no more."""
+        return self.configuration.workload == configuration.workload and gives_at_least(
+            self.configuration.resources, configuration.resources
+        )
+
+    def is_refuted(self, held: Sequence[OperatingPoint]) -> bool:
+        """Whether one of these holds the limit at such a load, or above, with no more."""
+        return math.isfinite(self.centre) and any(
+            math.log(point.wl) >= self.centre and self.bounds(point.configuration) for point in held
+        )
 
     def room(self, wl: float) -> float:
         """Standard deviations by which `wl` lies under it; negative beyond."""
@@ -58,7 +73,8 @@ class LimitCrossing:
 def crossings(
     target: str, samples: Sequence[Sample], terms: RuleTerms, limit: Sla
 ) -> tuple[LimitCrossing, ...]:
-    """Of every configuration of a target that was profiled to break an upper limit.
+    """Of every configuration of a target of which its profile says where an upper limit breaks, or
+    that it holds throughout; none that a later trial or canary has shown to be too low.
 
     It is the rule `sla` of docs/breakpoints.md, asked about this limit, so that nothing here
     contradicts the breakpoints that screens show. Nothing of other limits than those on response
@@ -77,12 +93,25 @@ def crossings(
         ):  # the share of requests within a limit is of the campaign's
             own = [replace(s, p_sla=None) for s in own]
         every = dict.fromkeys(s.point.configuration for s in own)
-        return tuple(
-            found
-            for configuration in every
-            if (found := _crossing(target, configuration, own, terms, limit)) is not None
-        )
+        found = [_crossing(target, configuration, own, terms, limit) for configuration in every]
+        held = _held_later(target, samples, terms, limit)
+        return tuple(one for one in found if one is not None and not one.is_refuted(held))
     return ()
+
+
+def _held_later(
+    target: str, samples: Sequence[Sample], terms: RuleTerms, limit: Sla
+) -> list[OperatingPoint]:
+    """Where a target was seen to hold a limit after it was profiled."""
+    return [
+        s.point
+        for s in samples
+        if s.point.target == target
+        and s.purpose != "profile"
+        and s.load_model == terms.load.key
+        and (figure := stated(s, limit.kpi)) is not None
+        and limit.holds(figure.value)
+    ]
 
 
 def _crossing(
@@ -93,8 +122,10 @@ def _crossing(
     limit: Sla,
 ) -> LimitCrossing | None:
     said = sla_rule(RuleInputs.of(target, configuration, samples, terms), limit)
+    if said.state == "none_in_range":
+        return LimitCrossing(configuration, math.inf, 1.0, 1.0)
     if said.state == "below_range":
-        return LimitCrossing(configuration, math.log(terms.primary.low), 0.0, 0.0)
+        return LimitCrossing(configuration, math.log(terms.primary.low), _LOWEST_SD, _LOWEST_SD)
     if said.wl is None or said.low is None or said.high is None:
         return None
     centre = math.log(said.wl)
@@ -110,8 +141,10 @@ class LimitedByMeasured:
     """A forecaster that is nowhere surer of a limit than measured breakpoints are.
 
     Implements `Forecaster`. The chance that the limit holds is at most that the load lies under
-    the breakpoint, of the configuration itself and of each that gives every function as much.
-    Beyond one the samples around it say that the limit breaks, and nothing is extrapolated.
+    the breakpoint: of the configuration itself where it was measured, else of the next larger ones,
+    those that give every function as much with none between. (The least of many breakpoints would
+    lie too low, as the least of many estimates does.) Beyond one the samples around it say that the
+    limit breaks, and nothing is extrapolated.
     """
 
     def __init__(self, told: Forecaster, limit: Sla, measured: Sequence[LimitCrossing]) -> None:
@@ -124,9 +157,10 @@ class LimitedByMeasured:
         return min((one.room(wl) for one in self._above(configuration)), default=math.inf)
 
     def fails(self, configuration: Configuration, wl: float) -> bool:
-        """Whether the configuration itself was measured to break the limit there."""
+        """Whether the configuration itself was measured to break the limit there: the load lies
+        beyond the 95 % interval of its breakpoint."""
         own = (one for one in self._above(configuration) if one.configuration == configuration)
-        return any(one.room(wl) < 0.0 for one in own)
+        return any(one.room(wl) < -NORMAL_95 for one in own)
 
     def forecast(self, points: Points) -> Forecast:
         said = self._told.forecast(points)
@@ -146,23 +180,31 @@ class LimitedByMeasured:
 
     def _above(self, configuration: Configuration) -> tuple[LimitCrossing, ...]:
         if configuration not in self._over:
-            self._over[configuration] = tuple(
-                one
-                for one in self._measured
-                if one.configuration.workload == configuration.workload
-                and gives_at_least(one.configuration.resources, configuration.resources)
-            )
+            over = [one for one in self._measured if one.bounds(configuration)]
+            own = [one for one in over if one.configuration == configuration]
+            self._over[configuration] = tuple(own or _smallest(over))
         return self._over[configuration]
 
 
+def _smallest(measured: Sequence[LimitCrossing]) -> list[LimitCrossing]:
+    """Those that give at least as much as no other one of them."""
+    return [
+        one
+        for one in measured
+        if not any(one.bounds(other.configuration) for other in measured if other is not one)
+    ]
+
+
 def _at_most(said: Forecast, room: Floats, limit: float) -> tuple[Floats, Floats, Floats]:
-    """Mean, low and high that hold `limit` by `room` standard deviations, each of shape (m,)."""
+    """Mean, low and high that hold `limit` by `room` standard deviations, each of shape (m,).
+
+    Beyond a breakpoint a response time that samples state over the limit stays what it is, and only
+    its lower end is raised; where none is stated, its upper end is not known.
+    """
     over = room < 0.0
-    short = np.minimum(np.abs(room), _PLENTY)
-    mean = np.where(over, np.maximum(said.mean, limit + short * _BEYOND_SD), said.mean)
-    gap = np.abs(limit - mean)
-    sd = gap / np.maximum(np.abs(room), 1e-6)
+    unstated = over & (said.mean <= limit)
+    mean = np.where(unstated, limit + np.minimum(-room, _PLENTY) * _BEYOND, said.mean)
+    sd = np.abs(limit - mean) / np.maximum(np.abs(room), 1e-6)
     low = np.where(over, mean - NORMAL_95 * np.maximum(sd, _LEAST_SD), said.low)
-    high = np.where(over, mean + NORMAL_95 * _BEYOND_SD, mean + NORMAL_95 * sd)
-    top = math.log(UNBOUNDED)
-    return mean, low, np.maximum(np.minimum(high, top), np.where(over, said.high, mean))
+    high = np.where(over, said.high, np.minimum(mean + NORMAL_95 * sd, math.log(UNBOUNDED)))
+    return mean, low, np.where(unstated, math.log(UNBOUNDED), np.maximum(high, mean))

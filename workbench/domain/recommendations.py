@@ -247,15 +247,16 @@ class Recommendation:
         if not self.rests_on:
             return told
         seen = counted(self.rests_on, "sample")
-        return f"{told}, moved to what {seen} of {self.chain} itself say"
+        return f"{told}, corrected by {seen} of {self.chain} itself"
 
     @property
     def told_of_trials(self) -> str:
         """What became of it on the lab, as a sentence; empty where one allocation was tried."""
         if self.after:
             tried = f"the lab was asked {counted(self.lab_iterations, 'time')}"
-            own = "" if self.verified else "; what is recommended by then was not tried itself"
-            return f"Before the lab was asked it was {self.after}: {tried}{own}."
+            untried = self.chosen is not None and not self.verified
+            own = "; what is recommended now was not tried itself" if untried else ""
+            return f"Before these trials it was {self.after}: {tried}{own}."
         if self.lab_iterations > 1 and self.verified is not None:
             return f"The lab was asked {self.lab_iterations} times, and {self.id} stays."
         return ""

@@ -77,6 +77,7 @@ def recommend(
     cost: Cost,
     *,
     runners_up: int = 3,
+    whole: bool = True,
 ) -> Answer:
     """The cheapest deployment that holds, or what comes closest.
 
@@ -91,6 +92,7 @@ def recommend(
         at only where none of those before holds.
     cost : what they are ordered by.
     runners_up : how many others are listed.
+    whole : whether the candidates are all that are allowed, and not some that were chosen.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def recommend(
     OutsideProfile
         If the forecasts of all candidates are extrapolated.
     """
-    path = _Path(question, performance, profiled, cost, 1 + runners_up)
+    path = _Path(question, performance, profiled, cost, 1 + runners_up, whole=whole)
     for source in candidates:
         waiting = iter(islice(source, MOST_JUDGED))
         while batch := list(islice(waiting, _AT_ONCE)):
@@ -116,13 +118,13 @@ def _never_falling(found: Iterable[Choice]) -> tuple[Choice, ...]:
     """The same, none less sure, nor with less margin, than one that gives no function more.
 
     What carries a load with less carries it with more, so that the event of the smaller one is part
-    of the larger one's; what differs the other way is how finely each was profiled. Nothing is
-    chosen by it: a smaller one that holds is cheaper, and comes first.
+    of the larger one's: each was estimated by itself, and the estimates need not obey that. Nothing
+    is chosen by it.
     """
     held = list(found)
     for place, one in enumerate(held):
-        for less in held[:place]:
-            if not one.deployment.gives_at_least(less.deployment):
+        for less in held:
+            if less is one or not one.deployment.gives_at_least(less.deployment):
                 continue
             margin = one.margin_wl
             if less.margin_wl is not None:
@@ -152,9 +154,12 @@ class _Path:
         profiled: Profiled,
         cost: Cost,
         wanted: int,
+        *,
+        whole: bool,
     ) -> None:
         self._question, self._performance = question, performance
         self._profiled, self._cost, self._wanted = profiled, cost, wanted
+        self._whole = whole
         self._deployments: list[Deployment] = []
         self._each: Floats = np.empty((0, len(question.limits)))
         self._unknown: Bools = np.empty(0, dtype=bool)
@@ -290,8 +295,8 @@ class _Path:
             )
             if self.cut:
                 yield "Dearer ones were not looked at: there are too many."
-        elif not dearer and len(self._deployments) > 1:
-            yield "Nothing smaller is among the allowed allocations: it was not judged, and may do."
+        elif not dearer and len(self._deployments) > 1 and self._whole:
+            yield "A smaller allocation may do as well; none is among the allowed ones."
         if chosen is not None and not chosen.profiled:
             yield "Nobody measured this allocation; its figures are interpolated."
         unknown = int(self._unknown[:dearer].sum())

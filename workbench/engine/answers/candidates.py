@@ -93,14 +93,16 @@ class Candidates:
                 break
             failed += self.predicted.measured_to_fail(deployment)
         which = counted(failed, "cheaper allocation" if found else "allocation")
-        return f"Measured, and does not hold: {which}." if failed else ""
+        told = "was measured and does not hold" if failed == 1 else "were measured and do not hold"
+        return f"{which} {told}." if failed else ""
 
     def judge_all(self) -> Answer:
         """The cheapest that holds; of several instances only where no single ones do."""
-        return self.judge(self.singles(), self.several())
+        return self.judge(self.singles(), self.several(), whole=True)
 
-    def judge(self, *sources: Iterable[Deployment]) -> Answer:
-        """The cheapest of these that holds; see `sla.recommendation.recommend`."""
+    def judge(self, *sources: Iterable[Deployment], whole: bool = False) -> Answer:
+        """The cheapest of these that holds; see `sla.recommendation.recommend`. They are `whole`
+        where they are all that are allowed."""
         from workbench.sla.recommendation import recommend
 
         return recommend(
@@ -109,6 +111,7 @@ class Candidates:
             sources,
             self.known,
             self.cost,
+            whole=whole,
         )
 
     def taught(

@@ -308,9 +308,9 @@ class RecommendAsking(QuestionScreen):
             ConfirmScreen(
                 f"Verify {found.id} on the lab {plain(self.shown.view.lab)}?",
                 f"It tries up to {ALLOCATIONS} allocations of {plain(found.chain)} at "
-                f"{plain(load)}: {words_of.in_words(deployment)}, and one that may save more. "
+                f"{plain(load)}: {words_of.in_words(deployment)}, or one that may save more. "
                 f"Each is deployed and sampled up to {SAMPLES} times, up to {UNDECIDED} where its "
-                f"side of the limit stays open; a deployment with one sample takes "
+                f"side of the limit stays open; what is not valid is taken again. One sample takes "
                 f"{self._lab_time()}. It waits for its turn, and can be stopped. The verdict is "
                 "stored.",
             ),
