@@ -68,6 +68,15 @@ def test_values_are_those_of_a_model_whose_truth_is_known(monkeypatch: pytest.Mo
     assert (last.factor, last.rises) == (pytest.approx(1.0), None)
 
 
+@pytest.mark.long
+def test_loops_that_are_compiled_say_the_truth_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other runs have them interpreted, which users have not (`NUMBA_DISABLE_JIT`)."""
+    import numba
+
+    assert not numba.config.DISABLE_JIT
+    test_values_are_those_of_a_model_whose_truth_is_known(monkeypatch)
+
+
 def test_what_a_competitor_does_is_told_by_counter_at_the_same_load() -> None:
     """`wait` is ten times as much beside it, at loads that are higher: most of that is none of the
     competitor's doing, and the two counters of load are one."""

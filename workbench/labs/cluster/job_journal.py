@@ -54,7 +54,7 @@ class JobJournal(OwnedJournal):
 
     @property
     def asks(self) -> str:
-        return self.context
+        return f"{self.kubeconfig} {self.context}"
 
     async def undo(self) -> tuple[str, ...]:
         async with ClusterApi.connected(self.context, self.kubeconfig, REAP_S) as api:
