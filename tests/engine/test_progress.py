@@ -25,7 +25,7 @@ class Run:
             0, configuration.target, configuration.configuration, samples, samples * each_s
         )
         plan = Plan("demo", "sim", (planned,), samples, samples * each_s + besides_s)
-        place = SimpleNamespace(state="sampling")
+        place = SimpleNamespace(state="sampling", ended=False)
         view = SimpleNamespace(session="s", plan=plan, configuration=lambda key: place)
         self._view, self._place = view, place
         out = SimpleNamespace(view=view, tick=self.ticks.append)
