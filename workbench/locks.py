@@ -92,8 +92,8 @@ class FileLock:
         return open(self.path, "a+", opener=files.opener)
 
     def _there(self) -> IO[str]:
-        """Its file, to be read. Raises `OSError`."""
-        return self.path.open("r")
+        """Its file, to be read, whatever bytes are in it. Raises `OSError`."""
+        return self.path.open("r", errors="replace")
 
     def _is_locked(self) -> bool:
         try:
@@ -161,7 +161,7 @@ class HostLock(FileLock):
         if not stat.S_ISREG(os.fstat(number).st_mode):
             os.close(number)
             raise OSError(errno.EINVAL, "is no file", str(self.path))
-        file: IO[str] = os.fdopen(number, mode)
+        file: IO[str] = os.fdopen(number, mode, errors="replace")
         file.seek(0)
         return file
 

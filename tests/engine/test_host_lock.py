@@ -15,7 +15,7 @@ from driving import LOCK_VARIABLE
 
 from workbench import paths
 from workbench.domain.errors import UsageError
-from workbench.locks import UNKNOWN, Holder, HostLock
+from workbench.locks import UNKNOWN, FileLock, Holder, HostLock
 from workbench.paths import measuring_lock
 
 OWN = Holder(7, "/home/ann/lab", "demo")
@@ -94,20 +94,24 @@ def test_a_lock_that_can_only_be_read_is_held_without_a_word(everybodys: Path) -
         assert lock.holder() == UNKNOWN
 
 
+@pytest.mark.parametrize("kind", [FileLock, HostLock])
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (json.dumps({"pid": 8, "workspace": "\x1b[2J/w", "session": "s" * 999}), "·[2J/w"),
-        (json.dumps({"pid": "8", "workspace": "/w"}), ""),
-        (json.dumps({"pid": 8, "workspace": "/w", "session": None}), ""),
-        ("[" * 4000, ""),
-        ('{"pid": 8, "workspace": "' + "x" * 9999 + '"}', ""),
+        (json.dumps({"pid": 8, "workspace": "\x1b[2J/w", "session": "s" * 999}).encode(), "·[2J/w"),
+        (json.dumps({"pid": "8", "workspace": "/w"}).encode(), ""),
+        (json.dumps({"pid": 8, "workspace": "/w", "session": None}).encode(), ""),
+        (b"[" * 4000, ""),
+        (b'{"pid": 8, "workspace": "' + b"x" * 9999 + b'"}', ""),
+        (b"\xff", ""),
     ],
 )
-def test_what_the_file_says_is_bounded_and_harmless(everybodys: Path, text: str, said: str) -> None:
-    lock, other = HostLock(everybodys / "lock"), HostLock(everybodys / "lock")
+def test_what_the_file_says_is_bounded_and_harmless(
+    everybodys: Path, kind: type[FileLock], text: bytes, said: str
+) -> None:
+    lock, other = kind(everybodys / "lock"), kind(everybodys / "lock")
     assert lock.take(OWN)
-    (everybodys / "lock").write_text(text)
+    (everybodys / "lock").write_bytes(text)
     holder = other.holder()
     assert holder is not None
     assert (holder.workspace, len(holder.session) <= 200) == (said, True)
