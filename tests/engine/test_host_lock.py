@@ -51,6 +51,7 @@ def test_all_users_and_runtime_folders_of_a_host_have_one_lock(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's commands need root")
+@pytest.mark.needs("flock")
 def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
     path = everybodys / "lock"
     lock = HostLock(path)
@@ -62,12 +63,14 @@ def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
     words = ["flock", "-n", "-E", "9", str(path), "true"]
     assert subprocess.run(words, user=NOBODY, check=False).returncode == 9
     lock.free()
-    says = 'echo \'{"pid": 8, "workspace": "/home/bob", "session": "his"}\' > $0; read -r _'
+    says = 'echo \'{"pid": 8, "workspace": "/home/bob", "session": "his"}\' > $0; echo; read -r _'
     theirs = ["flock", str(path), "sh", "-c", says, str(path)]
-    with subprocess.Popen(theirs, user=NOBODY, stdin=subprocess.PIPE) as process:
-        while (holder := lock.holder()) in (None, UNKNOWN):
-            assert process.poll() is None
-        assert holder == Holder(8, "/home/bob", "his")
+    with subprocess.Popen(
+        theirs, user=NOBODY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n", "it holds the lock and has said so"
+        assert lock.holder() == Holder(8, "/home/bob", "his")
         assert not lock.take(OWN)
     assert [each.name for each in everybodys.iterdir()] == ["lock"], "nothing half made is left"
 
