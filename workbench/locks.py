@@ -23,6 +23,7 @@ POLL_S = 0.25
 MOST_TEXT, LONGEST_WORD = 4096, 200
 """Characters of a lock's file that are read, and of each word in it."""
 EVERYBODYS = 0o666
+NO_WRITING = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,10 @@ class HostLock(FileLock):
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | flags)
-        except PermissionError:  # it can be held all the same, without a word
+        except OSError as error:
+            if error.errno not in NO_WRITING:
+                raise
+            # It can be held all the same, without a word.
             number = os.open(self.path, os.O_RDONLY | flags)
             mode = "r"
         else:

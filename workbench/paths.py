@@ -22,6 +22,7 @@ from workbench.domain.errors import UsageError
 APPLICATION = "vnf-workbench"
 WORKSPACE_VARIABLE = "WORKBENCH_WORKSPACE"
 LOCK_VARIABLE = "WORKBENCH_MEASURING_LOCK"
+MEASURING_LOCK = f"{APPLICATION}-measuring.lock"
 EVERYBODYS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - a name that is the same for all users
 SOCKET_PATH_LIMIT = 100
 """Bytes; the kernel's own limit for unix sockets is 108."""
@@ -135,14 +136,21 @@ def measuring_lock() -> Path:
     if named := os.environ.get(LOCK_VARIABLE):
         return runtime_folder() / named
     folder = next((each for each in EVERYBODYS if _is_everybodys(each)), None)
-    return (folder or runtime_folder()) / f"{APPLICATION}-measuring.lock"
+    return (folder or runtime_folder()) / MEASURING_LOCK
 
 
 def _is_everybodys(folder: Path) -> bool:
-    """Whether all users write there, and none can remove what another has made."""
+    """Whether all users write there, and none can remove what another has made.
+
+    Of a file system that is read-only here alone, such as in a container, the lock that others
+    have made will do.
+    """
     try:
         mode = folder.stat().st_mode
+        is_shut = bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
     except OSError:
+        return False
+    if is_shut and not os.path.lexists(folder / MEASURING_LOCK):
         return False
     return stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and bool(mode & stat.S_IWOTH)
 

@@ -16,7 +16,7 @@ from driving import LOCK_VARIABLE
 from workbench import paths
 from workbench.domain.errors import UsageError
 from workbench.locks import UNKNOWN, FileLock, Holder, HostLock
-from workbench.paths import measuring_lock
+from workbench.paths import MEASURING_LOCK, measuring_lock
 
 OWN = Holder(7, "/home/ann/lab", "demo")
 NOBODY = 65534
@@ -73,6 +73,37 @@ def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
         assert lock.holder() == Holder(8, "/home/bob", "his")
         assert not lock.take(OWN)
     assert [each.name for each in everybodys.iterdir()] == ["lock"], "nothing half made is left"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone mounts")
+@pytest.mark.needs("unshare")
+def test_where_nothing_can_be_written_the_lock_that_is_there_is_held_else_one_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, everybodys: Path
+) -> None:
+    monkeypatch.delenv(LOCK_VARIABLE)
+    shut, other = everybodys / "shut", everybodys / "other"
+    for folder in (shut, other):
+        folder.mkdir()
+        folder.chmod(0o1777)
+    code = (
+        "import sys; from pathlib import Path; from workbench import paths\n"
+        "from workbench.locks import Holder, HostLock\n"
+        "paths.EVERYBODYS = tuple(map(Path, sys.argv[1:]))\n"
+        "lock = HostLock(paths.measuring_lock()); print(lock.path, lock.take(Holder(1, '')))"
+    )
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    python = [sys.executable, "-c", code, str(shut), str(other)]
+    argv = ["unshare", "--mount", "sh", "-c", mount, str(shut), *python]
+
+    def taken() -> list[str]:
+        return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+
+    assert taken() == [str(other / MEASURING_LOCK), "True"]
+    lock = HostLock(shut / MEASURING_LOCK)
+    assert lock.take(OWN)
+    assert taken() == [str(lock.path), "False"]
+    lock.free()
+    assert taken() == [str(lock.path), "True"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone writes what nobody may")
