@@ -79,6 +79,14 @@ class FileLock:
         except OSError:
             return UNKNOWN
 
+    def told(self) -> str:
+        """Who holds it now, as words; empty if it is free."""
+        if (holder := self.holder()) is None:
+            return ""
+        if not holder.session:
+            return f"somebody who does not say who (see `fuser {self.path}` as root)"
+        return f"{holder.session} ({holder.workspace}, process {holder.pid})"
+
     def free(self) -> None:
         """Give it back; idempotent. The file stays, since others may be waiting on it."""
         if self._file is not None:

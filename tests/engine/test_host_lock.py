@@ -149,6 +149,8 @@ def test_what_the_file_says_is_bounded_and_harmless(
     holder = other.holder()
     assert holder is not None
     assert (holder.workspace, len(holder.session) <= 200) == (said, True)
+    words = "s" * 200 if said else "somebody who does not say who (see `fuser"
+    assert other.told().startswith(words)
     lock.free()
 
 

@@ -223,21 +223,12 @@ def _plugins(group: str, names: tuple[str, ...], broken: int) -> Check:
 
 def _paths(workspace: Workspace) -> list[Check]:
     lock = HostLock(measuring_lock())
-    holder = lock.holder()
+    holder = lock.told()
     return [
         Check("workspace", "ok", str(workspace.root)),
         Check("sessions", "ok", str(workspace.sessions)),
         Check("templates", "ok", str(shipped("templates"))),
         Check("socket", "ok", str(workspace.socket)),
         Check("log", "ok", str(workspace.log)),
-        Check(
-            "measuring lock",
-            "ok",
-            (
-                f"held by {holder.session} ({holder.workspace}, process {holder.pid})"
-                if holder
-                else "free"
-            )
-            + f"; {lock.path}",
-        ),
+        Check("measuring lock", "ok", f"{f'held by {holder}' if holder else 'free'}; {lock.path}"),
     ]
