@@ -133,6 +133,10 @@ class HostLock(FileLock):
     of a name that another user's file has there.
     """
 
+    def must_open(self) -> None:
+        """Raises `UsageError` where nobody here could hold it; its file is made if missing."""
+        self._made().close()
+
     def _made(self) -> IO[str]:
         """Raises `UsageError` where nobody here could hold it."""
         try:

@@ -15,6 +15,8 @@ from driving import LOCK_VARIABLE
 
 from workbench import paths
 from workbench.domain.errors import UsageError
+from workbench.domain.lab import Check
+from workbench.engine.runs import doctor
 from workbench.locks import UNKNOWN, FileLock, Holder, HostLock
 from workbench.paths import MEASURING_LOCK, measuring_lock
 
@@ -155,7 +157,7 @@ def test_what_the_file_says_is_bounded_and_harmless(
 
 
 def test_what_lies_in_its_place_is_named_and_neither_followed_nor_waited_for(
-    everybodys: Path,
+    monkeypatch: pytest.MonkeyPatch, everybodys: Path
 ) -> None:
     (everybodys / "victim").write_text("precious")
     for name in ("link", "pipe", "folder"):
@@ -171,5 +173,15 @@ def test_what_lies_in_its_place_is_named_and_neither_followed_nor_waited_for(
         with pytest.raises(UsageError, match="the lock of this host cannot be taken") as raised:
             lock.take(OWN)
         assert raised.value.where == str(path)
+        monkeypatch.setenv(LOCK_VARIABLE, str(path))
+        check = doctor._host_lock()
+        assert (check.state, check.remedy) == ("missing", raised.value.remedy)
+        assert str(path) in check.found
         assert "WORKBENCH_MEASURING_LOCK" in str(raised.value)
     assert (everybodys / "victim").read_text() == "precious"
+    monkeypatch.setenv(LOCK_VARIABLE, str(everybodys / "lock"))
+    lock = HostLock(everybodys / "lock")
+    assert doctor._host_lock() == Check("measuring lock", "ok", f"free; {lock.path}")
+    assert lock.take(OWN)
+    assert doctor._host_lock().found.startswith("held by demo (/home/ann/lab, process 7); ")
+    lock.free()
