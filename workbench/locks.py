@@ -130,7 +130,8 @@ class HostLock(FileLock):
 
     The file is everybody's, so that whoever holds it can say so. It is neither followed elsewhere
     nor waited for where it is no plain file, and made whole at once: kernels refuse to make a file
-    of a name that another user's file has there.
+    of a name that another user's file has there. Its folder is not made, since it would be its
+    maker's alone.
     """
 
     def must_open(self) -> None:
@@ -146,7 +147,6 @@ class HostLock(FileLock):
         except OSError as error:
             raise self._unusable(error) from error
         try:
-            files.make_folder(self.path.parent)
             number, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
             try:
                 os.fchmod(number, EVERYBODYS)
@@ -182,11 +182,14 @@ class HostLock(FileLock):
         return file
 
     def _unusable(self, error: OSError) -> UsageError:
+        remedy = "Remove what lies there"
+        if not os.path.lexists(self.path):
+            remedy = f"Make {self.path.parent} a folder in which all who measure on this host write"
         return UsageError(
             f"the lock of this host cannot be taken: {error.strerror or error}",
             where=str(self.path),
-            remedy="Remove what lies there, or have WORKBENCH_MEASURING_LOCK name a file that all "
-            "who measure on this host can write",
+            remedy=f"{remedy}, or have WORKBENCH_MEASURING_LOCK name a file that all who measure "
+            "on this host can write",
         )
 
 

@@ -131,10 +131,17 @@ def measuring_lock() -> Path:
 
     `WORKBENCH_MEASURING_LOCK` names another file, such as one that the containers of a machine
     share; where that is no absolute path, in the user's runtime folder. Where a host has no folder
-    that is everybody's, each user has a lock of its own there.
+    that is everybody's, each user has a lock of its own there. Raises `UsageError`.
     """
     if named := os.environ.get(LOCK_VARIABLE):
-        return runtime_folder() / named
+        try:
+            return runtime_folder() / Path(named).expanduser()
+        except RuntimeError:
+            raise UsageError(
+                f"{named} begins with a user that this host does not know",
+                where=LOCK_VARIABLE,
+                remedy="Name a file in a folder that is there",
+            ) from None
     folder = next((each for each in EVERYBODYS if _is_everybodys(each)), None)
     return (folder or runtime_folder()) / MEASURING_LOCK
 

@@ -50,6 +50,21 @@ def test_all_users_and_runtime_folders_of_a_host_have_one_lock(
     assert measuring_lock().parent.parent == tmp_path / "bob"
     monkeypatch.setenv(LOCK_VARIABLE, "/srv/shared.lock")
     assert measuring_lock() == Path("/srv/shared.lock")
+    monkeypatch.setenv("HOME", str(everybodys))
+    monkeypatch.setenv(LOCK_VARIABLE, "~/shared.lock")
+    assert measuring_lock() == everybodys / "shared.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, "~no-such-user/shared.lock")
+    with pytest.raises(UsageError, match="begins with a user that this host does not know"):
+        measuring_lock()
+
+
+def test_a_folder_that_is_missing_is_not_made_for_one_user_alone(everybodys: Path) -> None:
+    path = everybodys / "none" / "lock"
+    lock = HostLock(path)
+    assert lock.holder() is None
+    with pytest.raises(UsageError, match=f"Make {path.parent} a folder in which all"):
+        lock.take(OWN)
+    assert not path.parent.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's commands need root")
