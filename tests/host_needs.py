@@ -22,6 +22,7 @@ PACKAGES = {
     "apt-get": "apt",
     "curl": "curl",
     "dockerd": "docker.io",
+    "flock": "util-linux",
     "ip": "iproute2",
     "libvirtd": "libvirt-daemon",
     "luajit": "luajit",

@@ -23,6 +23,7 @@ POLL_S = 0.25
 MOST_TEXT, LONGEST_WORD = 4096, 200
 """Characters of a lock's file that are read, and of each word in it."""
 EVERYBODYS = 0o666
+NO_WRITING = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,14 @@ class FileLock:
         except OSError:
             return UNKNOWN
 
+    def told(self) -> str:
+        """Who holds it now, as words; empty if it is free."""
+        if (holder := self.holder()) is None:
+            return ""
+        if not holder.session:
+            return f"somebody who does not say who (see `fuser {self.path}` as root)"
+        return f"{holder.session} ({holder.workspace}, process {holder.pid})"
+
     def free(self) -> None:
         """Give it back; idempotent. The file stays, since others may be waiting on it."""
         if self._file is not None:
@@ -92,8 +101,8 @@ class FileLock:
         return open(self.path, "a+", opener=files.opener)
 
     def _there(self) -> IO[str]:
-        """Its file, to be read. Raises `OSError`."""
-        return self.path.open("r")
+        """Its file, to be read, whatever bytes are in it. Raises `OSError`."""
+        return self.path.open("r", errors="replace")
 
     def _is_locked(self) -> bool:
         try:
@@ -121,8 +130,13 @@ class HostLock(FileLock):
 
     The file is everybody's, so that whoever holds it can say so. It is neither followed elsewhere
     nor waited for where it is no plain file, and made whole at once: kernels refuse to make a file
-    of a name that another user's file has there.
+    of a name that another user's file has there. Its folder is not made, since it would be its
+    maker's alone.
     """
+
+    def must_open(self) -> None:
+        """Raises `UsageError` where nobody here could hold it; its file is made if missing."""
+        self._made().close()
 
     def _made(self) -> IO[str]:
         """Raises `UsageError` where nobody here could hold it."""
@@ -133,7 +147,6 @@ class HostLock(FileLock):
         except OSError as error:
             raise self._unusable(error) from error
         try:
-            files.make_folder(self.path.parent)
             number, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
             try:
                 os.fchmod(number, EVERYBODYS)
@@ -153,7 +166,10 @@ class HostLock(FileLock):
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | flags)
-        except PermissionError:  # it can be held all the same, without a word
+        except OSError as error:
+            if error.errno not in NO_WRITING:
+                raise
+            # It can be held all the same, without a word.
             number = os.open(self.path, os.O_RDONLY | flags)
             mode = "r"
         else:
@@ -161,16 +177,19 @@ class HostLock(FileLock):
         if not stat.S_ISREG(os.fstat(number).st_mode):
             os.close(number)
             raise OSError(errno.EINVAL, "is no file", str(self.path))
-        file: IO[str] = os.fdopen(number, mode)
+        file: IO[str] = os.fdopen(number, mode, errors="replace")
         file.seek(0)
         return file
 
     def _unusable(self, error: OSError) -> UsageError:
+        remedy = "Remove what lies there"
+        if not os.path.lexists(self.path):
+            remedy = f"Make {self.path.parent} a folder in which all who measure on this host write"
         return UsageError(
             f"the lock of this host cannot be taken: {error.strerror or error}",
             where=str(self.path),
-            remedy="Remove what lies there, or have WORKBENCH_MEASURING_LOCK name a file that all "
-            "who measure on this host can write",
+            remedy=f"{remedy}, or have WORKBENCH_MEASURING_LOCK name a file that all who measure "
+            "on this host can write",
         )
 
 

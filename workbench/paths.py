@@ -22,6 +22,7 @@ from workbench.domain.errors import UsageError
 APPLICATION = "vnf-workbench"
 WORKSPACE_VARIABLE = "WORKBENCH_WORKSPACE"
 LOCK_VARIABLE = "WORKBENCH_MEASURING_LOCK"
+MEASURING_LOCK = f"{APPLICATION}-measuring.lock"
 EVERYBODYS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - a name that is the same for all users
 SOCKET_PATH_LIMIT = 100
 """Bytes; the kernel's own limit for unix sockets is 108."""
@@ -130,19 +131,33 @@ def measuring_lock() -> Path:
 
     `WORKBENCH_MEASURING_LOCK` names another file, such as one that the containers of a machine
     share; where that is no absolute path, in the user's runtime folder. Where a host has no folder
-    that is everybody's, each user has a lock of its own there.
+    that is everybody's, each user has a lock of its own there. Raises `UsageError`.
     """
     if named := os.environ.get(LOCK_VARIABLE):
-        return runtime_folder() / named
+        try:
+            return runtime_folder() / Path(named).expanduser()
+        except RuntimeError:
+            raise UsageError(
+                f"{named} begins with a user that this host does not know",
+                where=LOCK_VARIABLE,
+                remedy="Name a file in a folder that is there",
+            ) from None
     folder = next((each for each in EVERYBODYS if _is_everybodys(each)), None)
-    return (folder or runtime_folder()) / f"{APPLICATION}-measuring.lock"
+    return (folder or runtime_folder()) / MEASURING_LOCK
 
 
 def _is_everybodys(folder: Path) -> bool:
-    """Whether all users write there, and none can remove what another has made."""
+    """Whether all users write there, and none can remove what another has made.
+
+    Of a file system that is read-only here alone, such as in a container, the lock that others
+    have made will do.
+    """
     try:
         mode = folder.stat().st_mode
+        is_shut = bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
     except OSError:
+        return False
+    if is_shut and not os.path.lexists(folder / MEASURING_LOCK):
         return False
     return stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and bool(mode & stat.S_IWOTH)
 

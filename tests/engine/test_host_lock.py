@@ -15,8 +15,10 @@ from driving import LOCK_VARIABLE
 
 from workbench import paths
 from workbench.domain.errors import UsageError
-from workbench.locks import UNKNOWN, Holder, HostLock
-from workbench.paths import measuring_lock
+from workbench.domain.lab import Check
+from workbench.engine.runs import doctor
+from workbench.locks import UNKNOWN, FileLock, Holder, HostLock
+from workbench.paths import MEASURING_LOCK, measuring_lock
 
 OWN = Holder(7, "/home/ann/lab", "demo")
 NOBODY = 65534
@@ -48,9 +50,25 @@ def test_all_users_and_runtime_folders_of_a_host_have_one_lock(
     assert measuring_lock().parent.parent == tmp_path / "bob"
     monkeypatch.setenv(LOCK_VARIABLE, "/srv/shared.lock")
     assert measuring_lock() == Path("/srv/shared.lock")
+    monkeypatch.setenv("HOME", str(everybodys))
+    monkeypatch.setenv(LOCK_VARIABLE, "~/shared.lock")
+    assert measuring_lock() == everybodys / "shared.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, "~no-such-user/shared.lock")
+    with pytest.raises(UsageError, match="begins with a user that this host does not know"):
+        measuring_lock()
+
+
+def test_a_folder_that_is_missing_is_not_made_for_one_user_alone(everybodys: Path) -> None:
+    path = everybodys / "none" / "lock"
+    lock = HostLock(path)
+    assert lock.holder() is None
+    with pytest.raises(UsageError, match=f"Make {path.parent} a folder in which all"):
+        lock.take(OWN)
+    assert not path.parent.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's commands need root")
+@pytest.mark.needs("flock")
 def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
     path = everybodys / "lock"
     lock = HostLock(path)
@@ -62,14 +80,47 @@ def test_another_user_meets_the_lock_and_can_hold_it(everybodys: Path) -> None:
     words = ["flock", "-n", "-E", "9", str(path), "true"]
     assert subprocess.run(words, user=NOBODY, check=False).returncode == 9
     lock.free()
-    says = 'echo \'{"pid": 8, "workspace": "/home/bob", "session": "his"}\' > $0; read -r _'
+    says = 'echo \'{"pid": 8, "workspace": "/home/bob", "session": "his"}\' > $0; echo; read -r _'
     theirs = ["flock", str(path), "sh", "-c", says, str(path)]
-    with subprocess.Popen(theirs, user=NOBODY, stdin=subprocess.PIPE) as process:
-        while (holder := lock.holder()) in (None, UNKNOWN):
-            assert process.poll() is None
-        assert holder == Holder(8, "/home/bob", "his")
+    with subprocess.Popen(
+        theirs, user=NOBODY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n", "it holds the lock and has said so"
+        assert lock.holder() == Holder(8, "/home/bob", "his")
         assert not lock.take(OWN)
     assert [each.name for each in everybodys.iterdir()] == ["lock"], "nothing half made is left"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone mounts")
+@pytest.mark.needs("unshare")
+def test_where_nothing_can_be_written_the_lock_that_is_there_is_held_else_one_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, everybodys: Path
+) -> None:
+    monkeypatch.delenv(LOCK_VARIABLE)
+    shut, other = everybodys / "shut", everybodys / "other"
+    for folder in (shut, other):
+        folder.mkdir()
+        folder.chmod(0o1777)
+    code = (
+        "import sys; from pathlib import Path; from workbench import paths\n"
+        "from workbench.locks import Holder, HostLock\n"
+        "paths.EVERYBODYS = tuple(map(Path, sys.argv[1:]))\n"
+        "lock = HostLock(paths.measuring_lock()); print(lock.path, lock.take(Holder(1, '')))"
+    )
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    python = [sys.executable, "-c", code, str(shut), str(other)]
+    argv = ["unshare", "--mount", "sh", "-c", mount, str(shut), *python]
+
+    def taken() -> list[str]:
+        return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+
+    assert taken() == [str(other / MEASURING_LOCK), "True"]
+    lock = HostLock(shut / MEASURING_LOCK)
+    assert lock.take(OWN)
+    assert taken() == [str(lock.path), "False"]
+    lock.free()
+    assert taken() == [str(lock.path), "True"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone writes what nobody may")
@@ -94,28 +145,34 @@ def test_a_lock_that_can_only_be_read_is_held_without_a_word(everybodys: Path) -
         assert lock.holder() == UNKNOWN
 
 
+@pytest.mark.parametrize("kind", [FileLock, HostLock])
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (json.dumps({"pid": 8, "workspace": "\x1b[2J/w", "session": "s" * 999}), "·[2J/w"),
-        (json.dumps({"pid": "8", "workspace": "/w"}), ""),
-        (json.dumps({"pid": 8, "workspace": "/w", "session": None}), ""),
-        ("[" * 4000, ""),
-        ('{"pid": 8, "workspace": "' + "x" * 9999 + '"}', ""),
+        (json.dumps({"pid": 8, "workspace": "\x1b[2J/w", "session": "s" * 999}).encode(), "·[2J/w"),
+        (json.dumps({"pid": "8", "workspace": "/w"}).encode(), ""),
+        (json.dumps({"pid": 8, "workspace": "/w", "session": None}).encode(), ""),
+        (b"[" * 4000, ""),
+        (b'{"pid": 8, "workspace": "' + b"x" * 9999 + b'"}', ""),
+        (b"\xff", ""),
     ],
 )
-def test_what_the_file_says_is_bounded_and_harmless(everybodys: Path, text: str, said: str) -> None:
-    lock, other = HostLock(everybodys / "lock"), HostLock(everybodys / "lock")
+def test_what_the_file_says_is_bounded_and_harmless(
+    everybodys: Path, kind: type[FileLock], text: bytes, said: str
+) -> None:
+    lock, other = kind(everybodys / "lock"), kind(everybodys / "lock")
     assert lock.take(OWN)
-    (everybodys / "lock").write_text(text)
+    (everybodys / "lock").write_bytes(text)
     holder = other.holder()
     assert holder is not None
     assert (holder.workspace, len(holder.session) <= 200) == (said, True)
+    words = "s" * 200 if said else "somebody who does not say who (see `fuser"
+    assert other.told().startswith(words)
     lock.free()
 
 
 def test_what_lies_in_its_place_is_named_and_neither_followed_nor_waited_for(
-    everybodys: Path,
+    monkeypatch: pytest.MonkeyPatch, everybodys: Path
 ) -> None:
     (everybodys / "victim").write_text("precious")
     for name in ("link", "pipe", "folder"):
@@ -131,5 +188,15 @@ def test_what_lies_in_its_place_is_named_and_neither_followed_nor_waited_for(
         with pytest.raises(UsageError, match="the lock of this host cannot be taken") as raised:
             lock.take(OWN)
         assert raised.value.where == str(path)
+        monkeypatch.setenv(LOCK_VARIABLE, str(path))
+        check = doctor._host_lock()
+        assert (check.state, check.remedy) == ("missing", raised.value.remedy)
+        assert str(path) in check.found
         assert "WORKBENCH_MEASURING_LOCK" in str(raised.value)
     assert (everybodys / "victim").read_text() == "precious"
+    monkeypatch.setenv(LOCK_VARIABLE, str(everybodys / "lock"))
+    lock = HostLock(everybodys / "lock")
+    assert doctor._host_lock() == Check("measuring lock", "ok", f"free; {lock.path}")
+    assert lock.take(OWN)
+    assert doctor._host_lock().found.startswith("held by demo (/home/ann/lab, process 7); ")
+    lock.free()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import plugins
-from workbench.domain.errors import LabError, WorkbenchError
+from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.lab import Check, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.runs.opening import SIMULATED
@@ -222,22 +222,22 @@ def _plugins(group: str, names: tuple[str, ...], broken: int) -> Check:
 
 
 def _paths(workspace: Workspace) -> list[Check]:
-    lock = HostLock(measuring_lock())
-    holder = lock.holder()
     return [
         Check("workspace", "ok", str(workspace.root)),
         Check("sessions", "ok", str(workspace.sessions)),
         Check("templates", "ok", str(shipped("templates"))),
         Check("socket", "ok", str(workspace.socket)),
         Check("log", "ok", str(workspace.log)),
-        Check(
-            "measuring lock",
-            "ok",
-            (
-                f"held by {holder.session} ({holder.workspace}, process {holder.pid})"
-                if holder
-                else "free"
-            )
-            + f"; {lock.path}",
-        ),
+        _host_lock(),
     ]
+
+
+def _host_lock() -> Check:
+    lock = HostLock(measuring_lock())
+    try:
+        lock.must_open()
+    except UsageError as error:
+        found = f"{error.what}; {lock.path}"
+        return Check("measuring lock", "missing", found, error.remedy or "")
+    found = f"held by {who}" if (who := lock.told()) else "free"
+    return Check("measuring lock", "ok", f"{found}; {lock.path}")

@@ -100,10 +100,7 @@ class Queue:
     @property
     def held_by(self) -> str:
         """Who measures on this host in another workspace; empty if nobody does."""
-        holder = self._host_lock.holder()
-        if holder is None or self._host_lock.held:
-            return ""
-        return f"{holder.session} ({holder.workspace}, process {holder.pid})"
+        return "" if self._host_lock.held else self._host_lock.told()
 
     def channel_of(self, session: str) -> Channel | None:
         """The channel of a session that is running or queued."""
