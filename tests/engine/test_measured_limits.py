@@ -82,7 +82,8 @@ async def test_allocations_that_were_measured_to_fail_are_no_outsiders(
     assert found.chosen is not None
     assert found.chosen.allocation == {"tinyproxy.vcpu": 0.5, "haproxy.vcpu": 0.25}
     assert "outside of the samples" not in found.note
-    assert "3 cheaper allocations were measured and do not hold." in found.note
+    # The third breaks it within the interval of its breakpoint: less likely than not to hold.
+    assert "2 cheaper allocations were measured and do not hold." in found.note
 
 
 async def test_what_is_carried_is_not_above_what_measured_breakpoints_allow(tmp_path: Path) -> None:
