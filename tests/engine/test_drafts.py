@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from workbench.descriptors import drafts
 from workbench.descriptors.loading import load_campaign, load_chain
 from workbench.domain import codec
 from workbench.domain.drafts import (
@@ -15,6 +16,7 @@ from workbench.domain.drafts import (
     DiscardDraft,
     DraftList,
     DraftShown,
+    GetDraftRevision,
     GetPalette,
     ListDrafts,
     Palette,
@@ -182,6 +184,20 @@ async def test_what_somebody_else_changed_is_not_overwritten(engine: Engine) -> 
     with pytest.raises(UsageError, match="somebody else changed"):
         await ask(engine, ChangeDraft("mine", text="kind: campaign\n", revision=first.revision))
     assert "theirs" in (await draft(engine, ReadDraft("mine"))).text
+
+
+async def test_whether_it_was_changed_is_known_without_a_check_of_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await draft(engine, StartDraft("mine"))
+    await with_other_summary(engine, first)
+    now = await draft(engine, ReadDraft("mine"))
+    monkeypatch.delattr(drafts, "checked")
+    there = await ask(engine, GetDraftRevision("mine"))
+    assert (there.name, there.revision) == ("mine", now.revision)
+    assert there.revision != first.revision
+    with pytest.raises(UsageError, match="no draft is called"):
+        await ask(engine, GetDraftRevision("other"))
 
 
 async def with_other_summary(engine: Engine, shown: DraftShown) -> None:

@@ -9,12 +9,19 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
+from workbench.tui.widgets.field import Field
 
 
 def screen_of(pilot: Pilot[Any]) -> CampaignScreen:
     screen = pilot.app.screen
     assert isinstance(screen, CampaignScreen)
     return screen
+
+
+def line_of(pilot: Pilot[Any], name: str) -> Field:
+    form = screen_of(pilot).form
+    assert form is not None
+    return form.field(name)
 
 
 async def write(pilot: Pilot[Any], field: str, text: str) -> None:

@@ -17,14 +17,15 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from workbench.descriptors import drafts
-from workbench.domain.drafts import Palette, StartDraft
-from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.drafts import ChangeDraft, GetDraftRevision, Palette, ReadDraft, StartDraft
+from workbench.domain.errors import DescriptorError, SessionError, UsageError
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
     Hello,
     PlanCampaign,
     Planned,
     Request,
+    RunCampaign,
 )
 from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
@@ -105,6 +106,30 @@ class PricingClient(FakeClient):
         return Plan(
             name, lab, tuple(cells), most, most * SAMPLE_S, most * 36.0, warnings, tuple(costs)
         )
+
+
+class SlowClient(PricingClient):
+    """Changes of drafts wait for `takes`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.takes = asyncio.Event()
+        self.takes.set()
+        self.broken: SessionError | None = None
+        """Of every look at a draft."""
+        self.refuses_late: UsageError | None = None
+        """Of a run, once the lab opens."""
+
+    async def ask(self, request: Request) -> Any:
+        if isinstance(request, ChangeDraft):
+            await self.takes.wait()
+        if isinstance(request, GetDraftRevision | ReadDraft) and self.broken is not None:
+            self.asked.append(request)
+            raise self.broken
+        reply = await super().ask(request)
+        if isinstance(request, RunCampaign) and self.refuses_late is not None:
+            raise self.refuses_late
+        return reply
 
 
 @asynccontextmanager

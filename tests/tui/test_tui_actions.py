@@ -139,7 +139,9 @@ async def test_who_looks_for_counters_finds_watch_and_the_commands_without_a_ses
 
 async def test_a_command_without_a_screen_is_copied_with_the_names_of_the_session() -> None:
     assert shell_commands(None)[0].line.startswith("workbench counters --session SESSION ")
-    async with opened(FakeClient(), screen="watch") as pilot:
+    (of_simulated,) = shell_commands(FakeClient().view())
+    assert of_simulated.name == "workbench counters", "a simulation has no counters to watch by"
+    async with opened(FakeClient(story("docker")), screen="watch") as pilot:
         assert isinstance(pilot.app, WorkbenchApp)
         counters, watch = shell_commands(pilot.app.opened.live.view)
         assert counters.line.startswith(f"workbench counters --session {SESSION} --")

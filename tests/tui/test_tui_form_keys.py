@@ -6,27 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign_keys import choose, screen_of, write
+from campaign_keys import choose, line_of, screen_of, write
 from drafting import settled
-from fake_link import redrawn, screen_text, toasts, until
-from pricing_link import PricingClient, campaigning
+from fake_link import redrawn, screen_text, until
+from pricing_link import PricingClient, SlowClient, campaigning
+from textual.events import Paste
 from textual.pilot import Pilot
 
-from workbench.domain.drafts import ChangeDraft, DiscardDraft, ReadDraft
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import RunCampaign
-from workbench.tui.screens import draft as draft_screen
+from workbench.tui.places import Files
+from workbench.tui.screens.campaign import campaign_screen
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
+from workbench.tui.screens.chain.chain import ChainScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, MessageScreen
-from workbench.tui.widgets.field import Field
 
 WHOLE = "must be a whole number"
-
-
-def line_of(pilot: Pilot[Any], name: str) -> Field:
-    form = screen_of(pilot).form
-    assert form is not None
-    return form.field(name)
 
 
 async def test_a_wrong_seed_is_counted_seen_and_led_to(tmp_path: Path) -> None:
@@ -117,6 +112,59 @@ async def test_a_refused_run_leads_back_to_the_form(tmp_path: Path) -> None:
         assert not pilot.app.is_open, "no session of that name is left"
 
 
+@pytest.mark.parametrize(("budget", "runs"), [("9 min", [540.0]), ("9 bananas", [])])
+async def test_a_run_is_of_what_was_typed_before_it_was_asked_for(
+    budget: str, runs: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answered before the engine has seen the new budget, or said that it is none."""
+    monkeypatch.setattr(campaign_screen, "TYPING_S", 3600.0)
+    client = SlowClient(tmp_path)
+    async with campaigning(client) as pilot:
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        screen.form.edit("budget")
+        client.takes.clear()
+        await pilot.press("end", "ctrl+u")
+        pilot.app.post_message(Paste(budget))
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        await pilot.press("y")
+        await pilot.pause()
+        assert not any(isinstance(request, RunCampaign) for request in client.asked)
+        client.takes.set()
+        if runs:
+            await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "run")
+        else:
+            await until(pilot, lambda: line_of(pilot, "budget").mistake, "it is wrong")
+            await until(pilot, lambda: line_of(pilot, "budget").entry.has_focus, "its line")
+        await redrawn(pilot)
+        asked = [r for r in client.asked if isinstance(r, RunCampaign)]
+        assert [request.budget_s for request in asked] == runs
+
+
+async def test_a_run_that_is_refused_late_leaves_what_is_done_meanwhile(tmp_path: Path) -> None:
+    client = SlowClient(tmp_path)
+    client.lab_opens.clear()
+    client.refuses_late = UsageError("its functions need 50 cores", where="campaign mine")
+    async with campaigning(client) as pilot:
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        await pilot.press("y")
+        await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "asked")
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChainScreen), "Chain")
+        chain = pilot.app.screen
+        await until(pilot, lambda: "│ haproxy │" in screen_text(pilot.app), "its boxes")
+        await pilot.press("a")
+        await until(pilot, lambda: pilot.app.screen is not chain, "a dialog")
+        dialog = pilot.app.screen
+        client.lab_opens.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "why not")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is dialog, "the dialog as it was left")
+        assert pilot.app.full_screen is chain
+
+
 def in_sight(pilot: Pilot[Any]) -> str:
     """The line of the form that has the cursor, as the terminal shows it; empty: none does."""
     lines = (line.strip() for line in screen_text(pilot.app).splitlines())
@@ -167,6 +215,41 @@ async def test_a_text_typed_into_a_choice_changes_nothing(tmp_path: Path) -> Non
         assert draft.at("sampling", "method") == "heuristic", "letters, once they mean something"
 
 
+async def test_letters_find_a_value_after_a_miss_and_after_any_other_key(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        form = screen_of(pilot).form
+        assert form is not None
+        lab = form.field("lab")
+        before = lab.value
+        form.edit("lab")
+        await pilot.press("s")
+        assert lab.value == "sim"
+        await pilot.press("d")
+        assert lab.value == "docker", "no value begins with sd"
+        await pilot.press("z")
+        assert lab.value == before, "no value begins with z"
+        await pilot.press("s")
+        assert lab.value == "sim"
+        await pilot.press("insert", "z")
+        assert lab.value == "sim", "as it was since the other key"
+
+
+@pytest.mark.parametrize(("written", "named"), [('preset = "vim"', False), ("", True)])
+async def test_a_form_names_no_key_that_is_text_in_it(
+    written: str, named: bool, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text(written)
+    async with campaigning(PricingClient(tmp_path), files=Files(keys=keys)) as pilot:
+        form = screen_of(pilot).form
+        assert form is not None
+        form.edit("seed")
+        line = (await redrawn(pilot)).splitlines()[-1]
+        assert "Leave" in line
+        assert ("f5 Run" in line) is named
+        assert (" Run" in line) is named
+
+
 async def test_one_visit_of_a_line_is_one_step_to_take_back(tmp_path: Path) -> None:
     async with campaigning(PricingClient(tmp_path)) as pilot:
         form, draft = screen_of(pilot).form, pilot.app.draft
@@ -185,43 +268,3 @@ async def test_one_visit_of_a_line_is_one_step_to_take_back(tmp_path: Path) -> N
         await pilot.press("u")
         await settled(pilot)
         assert draft.at("sampling", "method") == before, "all of the first visit"
-
-
-async def by_another(client: PricingClient, samples: int) -> None:
-    """What another screen writes into the same draft."""
-    shown = await client.ask(ReadDraft("mine"))
-    document = {**shown.document}
-    document["sampling"] = {**document["sampling"], "max_samples": samples}
-    await client.ask(ChangeDraft("mine", document))
-
-
-async def test_what_another_screen_writes_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(draft_screen, "REFRESH_S", 0.05)
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        await by_another(client, 33)
-        await until(pilot, lambda: line_of(pilot, "max_samples").value == "33", "it is shown")
-        assert "Somebody else changed the draft: it is shown as it is now." in toasts(pilot.app)
-        await client.ask(DiscardDraft("mine"))
-        await until(pilot, lambda: not pilot.app.draft.is_open, "it is gone")
-        assert "is not there any more" in toasts(pilot.app)[-1]
-
-
-async def test_what_was_refused_gives_way_to_what_is_there_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(draft_screen, "REFRESH_S", 3600.0)
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        screen = screen_of(pilot)
-        assert screen.form is not None
-        screen.form.edit("max_samples")
-        await by_another(client, 33)
-        await pilot.press("0")
-        screen.write_typed()
-        await until(pilot, lambda: any("somebody else" in said for said in toasts(pilot.app)), "no")
-        await settled(pilot)
-        assert pilot.app.draft.at("sampling", "max_samples") == 33
-        assert line_of(pilot, "max_samples").value == "33", "also where it is typed into"

@@ -128,6 +128,7 @@ ENOUGH: dict[str, dict[str, Any]] = {
     "ExplainModel": {"target": "haproxy", "kpi": "p95_ms", "version": 1},
     "StartDraft": {"name": "d", "template": CAMPAIGN},
     "ReadDraft": {"name": "d"},
+    "GetDraftRevision": {"name": "d"},
     "DuplicateSession": {"session": "one", "name": "five"},
     "DeleteSession": {"session": "four"},
     "RenameSession": {"session": "two", "name": "three"},

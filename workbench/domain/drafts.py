@@ -53,6 +53,14 @@ class DraftShown:
 
 
 @dataclass(frozen=True)
+class DraftRevision:
+    """Which text stands in a draft's file; as `DraftShown` has it."""
+
+    name: str
+    revision: str
+
+
+@dataclass(frozen=True)
 class DraftSummary:
     name: str
     summary: str
@@ -211,6 +219,13 @@ class ListDrafts(Query[DraftList]):
 @dataclass(frozen=True)
 class ReadDraft(Query[DraftShown]):
     """Reply: `DraftShown`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class GetDraftRevision(Query[DraftRevision]):
+    """Whether somebody changed it: nothing of it is checked. Reply: `DraftRevision`."""
 
     name: str
 

@@ -66,6 +66,9 @@ class Drafts:
     def shown(self, name: str) -> DraftShown:
         return shown(name, self._text(name), self._workspace)
 
+    def revision_of(self, name: str) -> asked.DraftRevision:
+        return asked.DraftRevision(name, revision(self._text(name)))
+
     def start(self, name: str, template: str) -> DraftShown:
         text = drafts.beginning(template, self._workspace)
         wanted = name or template.removeprefix(asked.PREFIX) or "campaign"

@@ -371,7 +371,10 @@ class WorkbenchApp(TakingApp):
             self.push_screen(MessageScreen(error.title, plain_lines(str(error))))
 
     def _back_to(self, refused: RunCampaign | ResumeSession) -> None:
-        """From a run that never began to where it was asked for: a form can be corrected."""
+        """From a run that never began to where it was asked for: a form can be corrected. Not from
+        what somebody does by then, which would be thrown away."""
+        if not isinstance(self.screen, SessionScreen):
+            return
         self.close_session()
         if isinstance(refused, RunCampaign) and refused.campaign.startswith(PREFIX):
             self.go("campaign")

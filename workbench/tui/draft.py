@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from workbench.domain.campaign import Campaign
@@ -16,12 +17,19 @@ from workbench.domain.drafts import (
     ChangeDraft,
     DiscardDraft,
     DraftShown,
+    GetDraftRevision,
     GetPalette,
     Palette,
     ReadDraft,
     StartDraft,
 )
-from workbench.domain.errors import EngineError, Mistake, NameTaken, SessionError, WorkbenchError
+from workbench.domain.errors import (
+    Mistake,
+    NameTaken,
+    SessionError,
+    UsageError,
+    WorkbenchError,
+)
 from workbench.domain.events import SessionCreated
 from workbench.domain.lab import SIMULATION
 from workbench.domain.messages import GetStatus, ListEvents, Request, Role
@@ -29,7 +37,7 @@ from workbench.link.client import Client
 from workbench.tui.memory import Memory
 from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import without_place
-from workbench.tui.undo import Undo, Undos
+from workbench.tui.undo import MOST_UNDOS, Undo, Undos
 from workbench.tui.workers import Worker, begin
 
 R = TypeVar("R")
@@ -95,6 +103,8 @@ class Draft:
         self.fresh = True
         """Whether none was opened or closed yet: then the last one is gone on with."""
         self._revision = ""
+        self._left: dict[str, str] = {}
+        """Revisions of drafts as we saw them last, of as many as there are steps to take back."""
         self._waiting: ChangeDraft | None = None
         self._sending = False
         self._latest: Undo | None = None
@@ -249,6 +259,9 @@ class Draft:
         self.document, self.target, self._waiting = {}, 0, None
         remembered = self._desk.memory.terms(self._place(shown.name))
         self._terms = RunTerms.remembered(remembered)
+        place = self._place(shown.name)
+        if self._left.get(place, shown.revision) != shown.revision:  # by somebody else
+            self._desk.undos.drop_all(place)
         self._take(shown)
 
     async def until_settled(self) -> bool:
@@ -349,7 +362,7 @@ class Draft:
         """Let one key take the coming change back, also when another draft is open by then."""
         if self._goes_on(visit):
             return
-        name = self.name
+        name, place = self.name, self._place(self.name)
         before = (
             ChangeDraft(name, copy.deepcopy(self.document))
             if self.readable and not self.settled
@@ -359,12 +372,22 @@ class Draft:
         async def back() -> str:
             if self.name == name:
                 self._send(before)
-            else:
-                await self._ask(before)
+            else:  # refused where somebody else has changed it since it was left
+                shown = await self._ask(replace(before, revision=self._left.get(place, "")))
+                self._left[place] = shown.revision
             return f"{what} is taken back."
 
-        self._latest = Undo(what, back)
+        self._latest = Undo(what, back, of=place)
         self._desk.undos.add(self._latest)
+
+    def _give_way(self) -> None:
+        """Somebody else's text takes the place of ours. What ours was before is offered no more:
+        it would be sent as a change of theirs, and take theirs away."""
+        self.overtaken += 1
+        place = self._place(self.name)
+        self._desk.undos.drop_all(place)
+        if self._latest is not None and self._latest.of == place:
+            self._latest = None
 
     # ------------------------------------------------------------------------- sending
 
@@ -418,16 +441,19 @@ class Draft:
             return
         name, changed = self.name, self.changed
         try:
+            there = await self._ask(GetDraftRevision(name))
+            if there.revision == self._revision:
+                return
             shown = await self._ask(ReadDraft(name))
-        except (EngineError, OSError):
-            return
-        except WorkbenchError as error:
+        except UsageError as error:  # there is none of that name
             if self.name == name and self.changed == changed:
                 self.close()
                 self._desk.say(f"The draft {name} is not there any more: {error}", "warning")
             return
+        except (WorkbenchError, OSError):
+            return
         if self.name == name and self.changed == changed and shown.revision != self._revision:
-            self.overtaken += 1
+            self._give_way()
             self._take(shown)
             self._desk.say("Somebody else changed the draft: it is shown as it is now.")
 
@@ -438,13 +464,20 @@ class Draft:
         except (WorkbenchError, OSError) as error:
             self.lost = without_place(error)
             return None
-        if self._waiting is refused:  # else what was entered meanwhile is sent in its turn
+        if shown.revision != self._revision:  # what was entered meanwhile is of our text, too
+            self._waiting = None
+            self._give_way()
+        elif self._waiting is refused:  # else what was entered meanwhile is sent in its turn
             self._waiting = None
             self.overtaken += 1
         return shown
 
     def _take(self, shown: DraftShown) -> None:
         self.name, self.text, self._revision = shown.name, shown.text, shown.revision
+        self._left.pop(place := self._place(shown.name), None)
+        self._left[place] = shown.revision
+        if len(self._left) > MOST_UNDOS:
+            del self._left[next(iter(self._left))]
         self.campaign, self.mistakes = shown.campaign, shown.mistakes
         self.beyond_host = shown.beyond_host
         self.settled = self._waiting is None

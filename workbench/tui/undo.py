@@ -16,6 +16,8 @@ class Undo:
     """As a sentence begins with it: `Deleting night`."""
     take_back: Callable[[], Awaitable[str]]
     """Does it; says what is so again, as a sentence."""
+    of: str = ""
+    """What it writes over, where somebody else may have written there since."""
 
 
 class Undos:
@@ -35,6 +37,10 @@ class Undos:
         """It is not offered any more."""
         if undo in self._done:
             self._done.remove(undo)
+
+    def drop_all(self, of: str) -> None:
+        """None of them is offered any more: they would write over what is somebody else's."""
+        self._done = [undo for undo in self._done if undo.of != of]
 
     @property
     def top(self) -> Undo | None:

@@ -26,6 +26,13 @@ async def read(s: Services, request: asked.ReadDraft, asker: Asker) -> asked.Dra
     return await s.drafts.alone(partial(s.drafts.shown, request.name))
 
 
+@handles(asked.GetDraftRevision, turn="at hand")
+async def read_revision(
+    s: Services, request: asked.GetDraftRevision, asker: Asker
+) -> asked.DraftRevision:
+    return await s.drafts.alone(partial(s.drafts.revision_of, request.name))
+
+
 @handles(asked.StartDraft)
 async def start(s: Services, request: asked.StartDraft, asker: Asker) -> asked.DraftShown:
     return await s.drafts.alone(partial(s.drafts.start, request.name, request.template))

@@ -2,7 +2,7 @@
 
 While a field is edited its keys are its own: letters and digits are text, ↓ ↑, tab and enter go to
 the next field, and escape gives the keys back to the screen. What the form is for has a key of its
-screen that is no text.
+screen, which the line of keys names where it is no text.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Line(Input):
 
 class Cycle(Static, can_focus=True):
     """One of a few values: ← → and space go through them, letters to what begins with them; the
-    same one again goes on. Where nothing begins so, the text was meant for another line: what stood
-    there comes back, and letters do nothing until another key.
+    same one again goes on, and one that does not go on is a first letter. Where nothing begins with
+    that either, the text was meant for another line: what stood there before it comes back.
     """
 
     DEFAULT_CSS = """
@@ -77,8 +77,10 @@ class Cycle(Static, can_focus=True):
         super().__init__(markup=False)
         self.options = tuple(options)
         self.value = value if value in self.options else (*self.options, "")[0]
-        self._typed, self._before, self._missed = "", self.value, False
-        """Letters since another key, what stood there before them, and that nothing begins so."""
+        self._typed = ""
+        """Letters that what stands there begins with, since another key."""
+        self._before: str | None = None
+        """What stood there when the first letter since another key came; None: none has come."""
 
     def on_mount(self) -> None:
         self._show()
@@ -90,8 +92,8 @@ class Cycle(Static, can_focus=True):
         self._forget()
 
     def _forget(self) -> None:
-        """The next letter begins anew."""
-        self._typed, self._missed = "", False
+        """The next letter is a first one."""
+        self._typed, self._before = "", None
 
     def offer(self, options: Iterable[str]) -> None:
         """Other values to choose from; the chosen one stays where it is among them."""
@@ -115,28 +117,24 @@ class Cycle(Static, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         """Letters are this field's, as they are in a line of text."""
         if event.key == "space" or not event.is_printable or not event.character:
+            self._forget()
             return
         event.stop()
         letter = event.character.casefold()
-        if self._missed or not (self._typed or self._beginning(letter)):
-            return
-        if not self._typed:
+        if self._before is None:
             self._before = self.value
-        self._typed += letter
-        if found := self._beginning(self._typed):
-            later = found.index(self.value) + 1 if self.value in found and self._anew else 0
-            self.choose(found[later % len(found)])
-        elif set(self._typed) == {letter} and (found := self._beginning(letter)):
-            at = found.index(self.value) if self.value in found else -1
-            self.choose(found[(at + 1) % len(found)])
-        else:
-            self._missed = True
+        longer = self._beginning(self._typed + letter)
+        goes_on = bool(longer) or set(self._typed) == {letter}
+        self._typed = self._typed + letter if goes_on else letter
+        found = longer or self._beginning(letter)
+        if not found:
+            self._typed = ""
             self.choose(self._before)
-
-    @property
-    def _anew(self) -> bool:
-        """Whether this is the first letter: the same one goes on from what stands there."""
-        return len(self._typed) == 1
+        elif len(self._typed) > 1 and longer:
+            self.choose(found[0])
+        else:  # the same letter goes on from what stands there
+            later = found.index(self.value) + 1 if self.value in found else 0
+            self.choose(found[later % len(found)])
 
     def _beginning(self, typed: str) -> list[str]:
         return [option for option in self.options if option.casefold().startswith(typed)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from workbench.tui.commands.action import Action
+from textual.keys import key_to_character
+
+from workbench.tui.commands.action import Action, key_name
 from workbench.tui.widgets.rows import Row, Rows, Span
 
 
@@ -30,8 +32,8 @@ class KeyLine(Rows):
 
     def offer_form(self, does: Iterable[Action]) -> None:
         """The keys of a form while it is written, in which letters are text; `does`: what it is
-        written for."""
-        named = [(action.first_key, action.label) for action in does]
+        written for, where a key of it is none."""
+        named = [(key, action.label) for action in does if (key := _beside_text(action))]
         keys = (("⏎", "Next"), *named, ("↓ ↑", "Field"), ("← →", "Choose"), ("esc", "Leave"))
         spans: list[Span] = []
         for key, label in keys:
@@ -60,3 +62,14 @@ class KeyLine(Rows):
 
 def _length(action: Action) -> int:
     return len(action.first_key) + len(action.label) + 2
+
+
+def _beside_text(action: Action) -> str:
+    """Its first key that writes no character, and so works in a line of text; empty: none does."""
+    return next((key_name(key) for key in action.keys if not _writes(key)), "")
+
+
+def _writes(key: str) -> bool:
+    """Whether it is a character, as `R`, `space` and `question_mark` are."""
+    character = key_to_character(key)
+    return character is not None and character.isprintable()

@@ -432,7 +432,6 @@ class CampaignScreen(DraftScreen):
             self.workbench.say(f"{plain(str(first))} ({edit} edits the text.)", "warning")
 
     def action_run_draft(self) -> None:
-        draft = self.draft
         self.write_typed()  # it is asked of the draft with what stands in its line
         if self.draft.to_correct:
             self.action_mistake()
@@ -440,15 +439,31 @@ class CampaignScreen(DraftScreen):
 
         def answered(yes: bool | None) -> None:
             self._question = None
-            if yes and draft.to_correct:  # the engine has said so meanwhile
-                self.action_mistake()
+            if yes and self.draft.settled:
+                self._run()
             elif yes:
-                budget_s = draft.campaign.budget_s if draft.campaign else None
-                command = self.terms.run(draft.name, draft.lab, budget_s)
-                self.workbench.open_session(command=command)
+                self.do_latest(self._run_settled)
 
         self._question = ConfirmScreen(*self._whether_to_run())
         self.app.push_screen(self._question, answered)
+
+    async def _run_settled(self) -> None:
+        """Once the engine has what was typed last: until then the draft's campaign is the one
+        before. Where somebody else's draft has taken its place, nobody said yes to that."""
+        draft, asked = self.draft, (self.draft.name, self.draft.overtaken)
+        if not await draft.until_settled():
+            self.workbench.say("It was not started: no engine answers.", "warning")
+        elif (draft.name, draft.overtaken) == asked:
+            self._run()
+
+    def _run(self) -> None:
+        draft = self.draft
+        if draft.to_correct:  # the engine has said so meanwhile
+            self.action_mistake()
+            return
+        budget_s = draft.campaign.budget_s if draft.campaign else None
+        command = self.terms.run(draft.name, draft.lab, budget_s)
+        self.workbench.open_session(command=command)
 
     def _whether_to_run(self) -> tuple[str, str]:
         """The question, and what a yes would take as far as it is known of the draft as it is."""
