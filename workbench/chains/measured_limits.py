@@ -49,6 +49,12 @@ class LimitCrossing:
     below: float
     above: float
 
+    def bounds(self, configuration: Configuration) -> bool:
+        """Whether it is an upper end of what a configuration carries, which gives no more."""
+        return self.configuration.workload == configuration.workload and gives_at_least(
+            self.configuration.resources, configuration.resources
+        )
+
     def room(self, wl: float) -> float:
         """Standard deviations by which `wl` lies under it; negative beyond."""
         gap = self.centre - math.log(wl)
@@ -147,10 +153,7 @@ class LimitedByMeasured:
     def _above(self, configuration: Configuration) -> tuple[LimitCrossing, ...]:
         if configuration not in self._over:
             self._over[configuration] = tuple(
-                one
-                for one in self._measured
-                if one.configuration.workload == configuration.workload
-                and gives_at_least(one.configuration.resources, configuration.resources)
+                one for one in self._measured if one.bounds(configuration)
             )
         return self._over[configuration]
 
