@@ -20,6 +20,7 @@ from workbench.engine.answers.recommend_request import (
     profiled,
     resources_of,
 )
+from workbench.engine.answers.unjudged import told_of_unjudged
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.sla.costs import Cost
@@ -94,6 +95,11 @@ class Candidates:
             failed += self.predicted.measured_to_fail(deployment)
         which = counted(failed, "cheaper allocation" if found else "allocation")
         return f"Measured, and does not hold: {which}." if failed else ""
+
+    def told_of_unjudged(self, answer: Answer) -> str:
+        """Why cheaper ones were not judged, and which of them fail all the same; else empty."""
+        thing = "cheaper allocation" if answer.chosen else "allocation"
+        return " ".join(told_of_unjudged(self.predicted, answer.unjudged, thing))
 
     def judge_all(self) -> Answer:
         """The cheapest that holds; of several instances only where no single ones do."""
