@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Never
 
 import pytest
+import recommending_session as pair
 from bench_truth.playing import play
 from modelling_session import InlinePool
 from session_making import EPOCH, created
@@ -42,7 +43,9 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(max_load, "ROUNDS", 8)
 
 
-async def told_of(where: Path, campaign: Campaign, samples: list[Sample], sla: str) -> Recommended:
+async def told_of(
+    where: Path, campaign: Campaign, samples: list[Sample], sla: str, chain: str = CHAIN
+) -> Recommended:
     workspace = Workspace(where)
     workspace.sessions.mkdir(parents=True)
     begun = replace(created(), campaign=campaign)
@@ -53,7 +56,7 @@ async def told_of(where: Path, campaign: Campaign, samples: list[Sample], sla: s
     await file.close()
     library = Library(workspace)
     try:
-        asked = Recommend("known", (sla,), CHAIN)
+        asked = Recommend("known", (sla,), chain)
         return await recommend(library, InlinePool(), _no_lab, asked)
     finally:
         await library.close()
@@ -113,6 +116,41 @@ async def test_what_is_carried_is_not_above_what_measured_breakpoints_allow(tmp_
             assert carried(choice) <= 1.01 * allowed, choice.allocation
             bounded += 1
     assert bounded >= 3, "both of tinyproxy 25 %, and one that nobody measured below them"
+
+
+@pytest.mark.parametrize(
+    ("limit", "breaks", "unknown"),
+    [
+        # At 100 clients one core of tinyproxy takes 1 s, and at 400 a quarter of haproxy's 1.6 s.
+        (
+            "1100ms",
+            "12 cheaper allocations (tinyproxy at concurrent=100: 9, haproxy at concurrent=400: 3)",
+            "6 cheaper allocations. tinyproxy was measured up to concurrent=100; at 133.3 to 400",
+        ),
+        # Of two or three tinyproxies each has its share of the clients: that was not measured.
+        (
+            "900ms",
+            "14 cheaper allocations (tinyproxy at concurrent=100: 12, haproxy at concurrent=400: 2",
+            "4 cheaper allocations. tinyproxy was measured up to concurrent=100; at 133.3 to 200",
+        ),
+    ],
+)
+async def test_what_a_function_alone_breaks_with_fewer_clients_fails_and_the_rest_is_named(
+    tmp_path: Path, limit: str, breaks: str, unknown: str
+) -> None:
+    campaign = pair.campaign()
+    samples = [
+        pair.sample(plan, configuration, wl).sample
+        for plan in campaign.targets
+        for configuration in campaign.configurations(plan)
+        for wl in pair.LOADS
+        if wl <= 100.0 or plan.target.name == "haproxy"
+    ]
+    asked = f"p95<={limit} @ concurrent=400"
+    found = (await told_of(tmp_path, campaign, samples, asked, pair.CHAIN)).recommendation
+    assert found.chosen is not None
+    assert f"Failing, because one function alone breaks a limit already: {breaks}" in found.note
+    assert f"Not judged, because outside of the samples: {unknown} nobody knows." in found.note
 
 
 def carried(choice: Choice) -> float:

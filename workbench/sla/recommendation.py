@@ -8,7 +8,6 @@ from itertools import islice
 
 import numpy as np
 
-from workbench.domain.counts import counted
 from workbench.domain.errors import NothingAllowed, OutsideProfile
 from workbench.domain.recommendations import Choice, Deployment, Recommendation
 from workbench.models.base import Floats
@@ -29,7 +28,11 @@ _AT_ONCE = 512
 
 @dataclass(frozen=True)
 class Answer:
-    """What is recommended, before it has a name and a date; fields as in `Recommendation`."""
+    """What is recommended, before it has a name and a date; fields as in `Recommendation`.
+
+    `unjudged` are those that come before what is chosen and were left out, since their forecasts
+    are extrapolated.
+    """
 
     question: Question
     chosen: Choice | None
@@ -38,6 +41,7 @@ class Answer:
     judged: int
     note: str
     rests_on: int = 0
+    unjudged: tuple[Deployment, ...] = ()
 
     def recommendation(
         self,
@@ -215,6 +219,7 @@ class _Path:
             held[1:],
             len(self._deployments),
             " ".join(self._sentences(chosen)),
+            unjudged=self._unjudged(),
         )
 
     def _calibration(self) -> Calibration:
@@ -284,9 +289,16 @@ class _Path:
             remedy="Profile there, or allow allocations between those that were profiled",
         )
 
+    @property
+    def _first(self) -> int:
+        """The place of what is chosen; that behind the last one where nothing is."""
+        return next(iter(self.found), len(self._deployments))
+
+    def _unjudged(self) -> tuple[Deployment, ...]:
+        return tuple(self._deployments[p] for p in np.flatnonzero(self._unknown[: self._first]))
+
     def _sentences(self, chosen: Choice | None) -> Iterator[str]:
         question, name = self._question, self._profiled.primary
-        dearer = next(iter(self.found), len(self._deployments))
         if chosen is None:
             yield (
                 f"None of {len(self._deployments)} allowed allocations holds with a confidence of "
@@ -295,14 +307,10 @@ class _Path:
             )
             if self.cut:
                 yield "Dearer ones were not looked at: there are too many."
-        elif not dearer and len(self._deployments) > 1 and self._whole:
+        elif not self._first and len(self._deployments) > 1 and self._whole:
             yield "A smaller allocation may do as well; none is among the allowed ones."
         if chosen is not None and not chosen.profiled:
             yield "Nobody measured this allocation; its figures are interpolated."
-        unknown = int(self._unknown[:dearer].sum())
-        if unknown:
-            which = counted(unknown, "cheaper allocation" if chosen else "allocation")
-            yield f"Not judged, because outside of the samples: {which}."
         if self._dips:
             yield (
                 f"Passed over, because they hold at {name}={figure(question.wl)} but not at every "

@@ -20,6 +20,7 @@ from workbench.engine.answers.recommend_request import (
     profiled,
     resources_of,
 )
+from workbench.engine.answers.unjudged import told_of_unjudged
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.sla.costs import Cost
@@ -95,6 +96,11 @@ class Candidates:
         which = counted(failed, "cheaper allocation" if found else "allocation")
         told = "was measured and does not hold" if failed == 1 else "were measured and do not hold"
         return f"{which} {told}." if failed else ""
+
+    def told_of_unjudged(self, answer: Answer) -> str:
+        """Why cheaper ones were not judged, and which of them fail all the same; else empty."""
+        thing = "cheaper allocation" if answer.chosen else "allocation"
+        return " ".join(told_of_unjudged(self.predicted, answer.unjudged, thing))
 
     def judge_all(self) -> Answer:
         """The cheapest that holds; of several instances only where no single ones do."""

@@ -23,7 +23,12 @@ from workbench.engine.answers.chain_models import (
     of_several,
 )
 from workbench.engine.answers.chain_profiles import AskableProfiles, Profiles, parts_from
-from workbench.engine.answers.recommend_request import Order, cost_in, kpis_of_models
+from workbench.engine.answers.recommend_request import (
+    Order,
+    cost_in,
+    kpis_of_models,
+    terms_of,
+)
 from workbench.engine.learning.refitting import load
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
@@ -258,18 +263,8 @@ def _limited(
 ) -> dict[str, LimitedByMeasured]:
     """By KPI, of what was measured of the chain itself; not of a KPI whose limit nothing broke."""
     from workbench.chains.measured_limits import LimitedByMeasured, crossings
-    from workbench.models.breakpoints import RuleTerms
 
-    given, target = order.campaign, order.chain.name
-    terms = RuleTerms(
-        order.primary,
-        given.load,
-        given.kpi,
-        given.kpi_max,
-        given.loss_goal,
-        given.sla,
-        order.noise,
-    )
+    terms, target = terms_of(order, order.primary), order.chain.name
     samples = (*order.measured, *order.samples)
     found = {}
     for sla in question.limits:

@@ -28,6 +28,7 @@ from workbench.engine.answers.chain_profiles import learned_for
 from workbench.engine.answers.plugin_guards import CheckedCost
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.models.breakpoints import RuleTerms
     from workbench.sla.costs import Cost
     from workbench.sla.profiled import Profiled
     from workbench.sla.replicas import Balancer
@@ -107,6 +108,16 @@ def question_of(order: Order) -> Question:
 def kpis_of_models(order: Order, kpi: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the functions' models speak of where a limit is on `kpi`; see `parts.learned_for`."""
     return learned_for(kpi, order.campaign.load.key, len(order.chain.vnfs))
+
+
+def terms_of(order: Order, primary: PrimaryWorkload) -> RuleTerms:
+    """What the rules of breakpoints are told of a target that was profiled over `primary`."""
+    from workbench.models.breakpoints import RuleTerms
+
+    given = order.campaign
+    return RuleTerms(
+        primary, given.load, given.kpi, given.kpi_max, given.loss_goal, given.sla, order.noise
+    )
 
 
 def profiled(order: Order) -> Profiled:

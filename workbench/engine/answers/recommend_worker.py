@@ -102,9 +102,14 @@ def judge(
         with suppress(OutsideProfile, NothingAllowed):
             beside = candidates.judge(cheaper)
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
-    sentences = (answer.note, candidates.told_of_failed(answer.chosen))
+    sentences = (
+        answer.note,
+        candidates.told_of_failed(answer.chosen),
+        candidates.told_of_unjudged(answer),
+    )
     told = " ".join(filter(None, (*sentences, *predicted.told_of_the_chain())))
-    answer = replace(answer, note=told, rests_on=predicted.rests_on)
+    # Thousands of deployments need not cross to the engine, which tells what is said of them.
+    answer = replace(answer, note=told, rests_on=predicted.rests_on, unjudged=())
     trends = tuple(
         Trend(choice, tuple(predicted.curves(choice, candidates.known))) for choice in choices
     )
