@@ -50,6 +50,12 @@ def test_errors_to_both_sides_have_no_side() -> None:
     assert departures.typically("p95_ms", math.log(3), 0.4) == "3 times faster"
 
 
+def test_what_is_off_by_nothing_is_as_predicted_whether_or_not_it_has_a_side() -> None:
+    assert departures.typically("p95_ms", 0.001, 1.0) == "as predicted"
+    assert departures.typically("p95_ms", 0.001, 1.001) == "as predicted"
+    assert departures.typically("p95_ms", 0.04, 1.0) == "4 % off"
+
+
 def score(samples: int, ratio: float) -> ConfigurationScore:
     where = Configuration({"haproxy.vcpu": ratio}, {})
     return ConfigurationScore(where, samples, 0.97, abs(math.log(ratio)), ratio)

@@ -332,6 +332,15 @@ def test_an_export_that_rests_on_a_simulation_says_so_first(format: str) -> None
         assert "simulat" not in text.lower(), "what was measured is not called a simulation"
 
 
+@pytest.mark.parametrize("format", sorted(plugins.names("recommendation_exports")))
+def test_every_file_says_what_was_said_with_it_and_whose_figures_it_stands_on(format: str) -> None:
+    said = "Nobody has measured study: canaries would tell (workbench canary)."
+    noted = replace(case_study(), note=said, model_version=0)
+    for name, text in export(format)(noted, context(noted)).items():
+        assert "Nobody has measured study" in text, name
+        assert "the stand-alone profiles" in text, name
+
+
 @pytest.mark.parametrize("format", DEPLOYING)
 def test_its_objects_carry_that_too(format: str) -> None:
     about = context()

@@ -182,6 +182,8 @@ class CanaryClient(FakeClient):
         self.tell(*facts)
         self.plan_refused: WorkbenchError | None = None
         self.unmeasurable = ""
+        self.plan_notes: tuple[str, ...] = ("The SLA is the campaign's: p95<=200ms @ rate=300/s.",)
+        self.gain = True
         self.retrained = asyncio.Event()
         self.retrained.set()
 
@@ -198,13 +200,12 @@ class CanaryClient(FakeClient):
                 loads = tuple(10 + i * (280 * canary.share) / max(1, count - 1)
                               for i in range(count))  # fmt: skip
                 plan = replace(PLAN, loads=loads, budget_s=canary.budget_s)
-                notes = ("The SLA is the campaign's: p95<=200ms @ rate=300/s.",)
-                return CanaryPlanned(plan, KPI, "rate", "/s", 5.0 * count, notes)
+                return CanaryPlanned(plan, KPI, "rate", "/s", 5.0 * count, self.plan_notes)
             case RetrainChain():
                 self.asked.append(request)
                 await self.until(self.retrained, request)
                 run = CanaryRun(PLAN, (), CanaryEnding("done", "All 5 loads are measured"))
-                return ChainRetrained(CHAIN, KPI, 0, run, proposal(), None, None)
+                return ChainRetrained(CHAIN, KPI, 0, run, proposal(self.gain), None, None)
             case DecideProposal(proposal=id, accept=accept, why=why):
                 self.asked.append(request)
                 self.tell(ProposalDecided(Decision(id, accept, "tester", START + 900, why)))

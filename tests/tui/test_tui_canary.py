@@ -155,6 +155,40 @@ async def test_a_form_with_its_defaults_shows_the_plan_and_starts_after_a_yes() 
         assert "A proposal waits: Y accepts, d rejects." in toasts(pilot.app)[-1]
 
 
+async def test_that_a_proposal_shows_no_gain_is_said_with_what_can_be_done() -> None:
+    client = CanaryClient()
+    client.gain = False
+    async with opened(client, screen="canary") as pilot:
+        found = await form(pilot)
+        found.form.field("chain").value = "tinyproxy-haproxy"
+        await pilot.press("f5")
+        await shows(pilot, "Load tinyproxy-haproxy with")
+        await pilot.press("y")
+        await until(pilot, lambda: toasts(pilot.app), "what came of it")
+        said = toasts(pilot.app)[-1]
+        assert "shows no gain, so it is not in force: Y puts it in force all the same" in said
+        assert "d turns it down" in said
+        assert "waits" not in said
+
+
+async def test_a_long_plan_leaves_the_keys_and_the_cursor_in_sight() -> None:
+    client = CanaryClient()
+    client.plan_notes = tuple(f"Note {number} of what is to be known." for number in range(6))
+    async with opened(client, (80, 24), screen="canary") as pilot:
+        await form(pilot)
+        await shows(pilot, "esc cancel   pgdn more")
+        text = screen_text(pilot.app)
+        assert "›chain" in text
+        assert "Note 5" not in text
+        await pilot.press("pagedown")
+        await shows(pilot, "Note 5")
+        await pilot.press(*["down"] * 8)
+        await shows(pilot, "›loads")
+        text = screen_text(pilot.app)
+        assert "›chain" not in text
+        assert "esc cancel   pgdn more" in text
+
+
 @pytest.mark.parametrize(
     ("field", "typed", "words"),
     [
@@ -210,10 +244,10 @@ async def test_steps_come_one_by_one_with_expectation_figure_and_margin() -> Non
         text = await redrawn(pilot)
         assert "step 3 of 5 at 80/s" in text
         assert "2 kept, 3 to do" in text
-        assert "holds, 76 % left at 45/s" in text
-        assert "if violated: back to 45/s" in text
+        assert "holds, 76 % left at worst (45/s)" in text
+        assert "else back to 45/s" in text
         assert "47.2 [45.8, 48.7]" in text
-        assert "12 times slower than the profiles, as learned" in text
+        assert "12 times slower than the profiles, as learned  median of 1 load" in text
         assert [s.verdict for s in pilot.app.screen._steps] == [
             "kept", "kept", "measuring", "planned", "planned",
         ]  # fmt: skip
@@ -288,7 +322,9 @@ async def test_rejecting_asks_why_and_does_nothing_without() -> None:
 async def test_that_nothing_can_be_gained_is_said_before_it_is_accepted() -> None:
     facts = whole()[: -len(proposed())]
     async with opened(CanaryClient(*facts, *proposed(gain=False)), screen="canary") as pilot:
-        assert "nothing can be gained" in " ".join((await redrawn(pilot)).split())
+        text = " ".join((await redrawn(pilot)).split())
+        assert "nothing can be gained" in text
+        assert "not in force, no gain: Y accepts all the same, d rejects" in text
         await pilot.press("Y")
         await shows(pilot, "it is no better")
 

@@ -6,15 +6,18 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_link import SESSION, FakeClient, redrawn, screen_text, until
+from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.columns import Arrangement, ListColumn, Sorting
 from workbench.tui.memory import Memory
 from workbench.tui.places import Files
+from workbench.tui.widgets.table import CursorTable
 
 COLUMNS: tuple[ListColumn[int], ...] = (
     ListColumn("name", 4, str, str),
@@ -150,6 +153,31 @@ def test_what_has_no_figure_comes_last_either_way() -> None:
     for falling, order in ((False, [1, 2, None]), (True, [2, 1, None])):
         assert Sorting("size", falling).sort([None, 2, 1], [column]) == order
     assert Sorting("").sort([None, 2, 1], [column]) == [None, 2, 1], "as they came"
+
+
+async def test_a_list_that_is_given_more_room_is_drawn_with_it() -> None:
+    """Its lines may have been drawn before it heard of that."""
+    drawn: list[int] = []
+
+    class Drawn(CursorTable):
+        def refresh(self, *args: Any, **options: Any) -> Any:
+            drawn.extend([column.width for column in getattr(self, "columns", {}).values()][-1:])
+            return super().refresh(*args, **options)
+
+    class Listed(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Drawn()
+
+    async with Listed().run_test(size=(100, 10)) as pilot:
+        table = pilot.app.query_one(Drawn)
+        table.styles.width = 30
+        await pilot.pause()
+        table.show_columns([("name", "name", 10), ("size", "size", 10)])
+        table.fill([("a", ("a", "of many letters, more than fit"))])
+        await pilot.pause()
+        table.styles.width = 80
+        await until(pilot, lambda: table.ordered_columns[-1].width == 69, "the room")
+        assert drawn[-1] == 69
 
 
 async def test_a_line_that_is_gone_by_then_is_not_gone_to() -> None:

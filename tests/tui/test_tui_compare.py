@@ -118,6 +118,21 @@ def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
     assert "3 of 33 samples" in verdict
 
 
+def test_a_chain_that_departs_in_places_is_typically_as_predicted() -> None:
+    told = compared(CompareChain(ChainQuery(SESSION, WORSE, "p95_ms")))
+    scores = tuple(replace(s, ratio=1.0, log_error=0.001) for s in told.comparison.configurations)
+    found = replace(told.comparison, log_error=0.001, configurations=scores)
+    subject = ComparedChain(SESSION, WORSE, "p95_ms")
+    answer = ComparisonSoFar(subject, 16, replace(told, comparison=found))
+    words = "".join(part for part, _ in compare_lines.verdict_row(answer, 80))
+    assert "▼ typically as predicted  worse in 2 of 2" in words
+    words = "".join(part for part, _ in compare_lines.verdict_row(answer, 160))
+    assert "mean error 76 %" in words
+    answer.compared = replace(told, comparison=replace(found, outliers=()))
+    words = "".join(part for part, _ in compare_lines.verdict_row(answer, 80))
+    assert "✓ as predicted  none of 2 deviates" in words
+
+
 async def test_outliers_stand_first_and_the_plot_follows_the_cursor() -> None:
     client = ComparingClient()
     async with opened(client, (100, 30), screen="compare") as pilot:
@@ -312,6 +327,7 @@ async def test_errors_by_configuration_and_by_bucket() -> None:
         text = await redrawn(pilot)
         assert "error of each configuration in %, sorted" in text
         assert "10 to 100" in text
+        assert re.search(r"\ball +16 +76\.0 %", text), "what the verdict's error is of"
         assert "weakest-link" in text
         assert "interpolation, trained directly" in text
         assert "noise alone 24 %" in text.split("╭")[1]

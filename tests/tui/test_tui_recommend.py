@@ -31,8 +31,13 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import RecommendationVerified
+from workbench.domain.export_requests import (
+    Previewed,
+    PreviewedFile,
+    PreviewRecommendation,
+)
 from workbench.domain.lab_verdicts import lab_verdict
-from workbench.domain.messages import ExportRecommendation, GetStatus, StopRun
+from workbench.domain.messages import ExportRecommendation, GetStatus, Request, StopRun
 from workbench.domain.questions import Recommend, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation
 from workbench.paths import shipped
@@ -402,6 +407,29 @@ async def test_enter_before_the_text_has_come_writes_it_when_it_is_there() -> No
         (request,) = client.commands()
         assert isinstance(request, ExportRecommendation)
         assert not isinstance(pilot.app.screen, ExportDialog)
+
+
+class ToldOfVerdicts(RecommendingClient):
+    """Whose exports say whether the lab was asked."""
+
+    async def ask(self, request: Request) -> Any:
+        if not isinstance(request, PreviewRecommendation):
+            return await super().ask(request)
+        found = self.view().recommendation("r1")
+        assert found is not None
+        text = f"verified: {'held' if found.recommendation.verified else 'not yet'}"
+        return Previewed((PreviewedFile("/home/ann/exports/r1", text, len(text)),))
+
+
+async def test_a_verdict_that_comes_while_an_export_is_looked_at_is_in_its_text() -> None:
+    client = ToldOfVerdicts(held())
+    async with recommending(client) as pilot:
+        await redrawn(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: "verified: not yet" in screen_text(pilot.app), "the preview")
+        client.tell(RecommendationVerified("r1", verified(), "ann"))
+        await until(pilot, lambda: "verified: held" in screen_text(pilot.app), "the verdict")
+        assert isinstance(pilot.app.screen, ExportDialog)
 
 
 async def test_a_format_that_has_nothing_to_write_says_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 from canary_story import CanaryClient, accepted, modelled, whole
 from comparing_link import ComparingClient
 from drafting import drafting, settled
-from fake_link import FakeClient, flashed, opened, redrawn, story, until
+from fake_link import FakeClient, flashed, opened, redrawn, screen_text, story, until
 from recommending_link import RecommendingClient, held
 
 from workbench.domain.events import Event
 from workbench.domain.fleets import FleetSeen
+from workbench.domain.messages import ListSessions, Request
+from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.screens.base import SILENT, WorkbenchScreen
 from workbench.tui.screens.models import models
@@ -127,6 +130,36 @@ async def test_reasons_of_chain(tmp_path: Path) -> None:
         )
         assert (await said(pilot, "f7")).startswith("It is the only function")
         assert (await said(pilot, "shift+left")).startswith("Nothing comes before it")
+
+
+async def test_before_the_engine_answers_keys_say_so() -> None:
+    class Slow(FakeClient):
+        async def ask(self, request: Request) -> Any:
+            if isinstance(request, ListSessions):
+                await gate.wait()
+            return await super().ask(request)
+
+    async def connect() -> FakeClient:
+        return Slow()
+
+    gate = asyncio.Event()
+    app = WorkbenchApp(connect, theme="dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "connecting" in screen_text(app), "the empty list")
+        for key in ("enter", "n", "r"):
+            assert (await said(pilot, key)).startswith("The engine has not answered yet"), key
+        gate.set()
+        await until(pilot, lambda: "night" in screen_text(app), "the list")
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen.NAME == "live", "the session")
+
+
+async def test_what_a_session_waits_for_is_told_apart() -> None:
+    async with opened(FakeClient(story()[:2]), (100, 30), screen="live") as pilot:
+        pilot.app.opened.connected = False
+        assert pilot.app.screen.why_not("pause").startswith("The engine has not answered yet")
+        pilot.app.opened.preparing = "demo-1: images"
+        assert pilot.app.screen.why_not("pause") == "The lab is still being made ready."
 
 
 async def test_reasons_of_models() -> None:

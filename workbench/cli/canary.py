@@ -226,6 +226,11 @@ def _text(reply: ChainRetrained) -> Iterator[str]:
         yield f"{verb} by {reply.decision.by}" + (
             f": {reply.decision.why}" if reply.decision.why else ""
         )
+    elif reply.proposal is not None and not reply.proposal.gain:
+        yield (
+            "It shows no gain, so it is not in force: --accept puts it in force all the same, "
+            "--reject --why turns it down."
+        )
     elif reply.proposal is not None:
         yield "Accept it with --accept, or turn it down with --reject --why."
     said = f"version {reply.version}" if reply.version else "the stand-alone profiles"

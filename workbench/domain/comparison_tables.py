@@ -83,18 +83,21 @@ def by_configuration(found: ChainComparison) -> AnswerTable:
 
 
 def by_bucket(found: ChainComparison) -> AnswerTable:
-    """By how high the KPI was measured."""
+    """By how high the KPI was measured; of all samples together in the last line, where there are
+    several."""
     known = kpis.of(found.kpi)
-    return AnswerTable.of(
-        (f"measured {known.short} ({known.unit})", "samples", _MAPE, _LOG, _BASELINE),
+    rows: list[tuple[str | int | float | None, ...]] = [
         (
-            (
-                f"{figure(row.low)} to {figure(row.high)}",
-                row.samples,
-                row.mape,
-                row.log_error,
-                row.baseline_mape,
-            )
-            for row in found.buckets
-        ),
+            f"{figure(row.low)} to {figure(row.high)}",
+            row.samples,
+            row.mape,
+            row.log_error,
+            row.baseline_mape,
+        )
+        for row in found.buckets
+    ]
+    if len(rows) > 1:
+        rows.append(("all", found.samples, found.mape, found.log_error, None))
+    return AnswerTable.of(
+        (f"measured {known.short} ({known.unit})", "samples", _MAPE, _LOG, _BASELINE), rows
     )

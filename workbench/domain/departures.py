@@ -65,7 +65,7 @@ def off(log_error: float) -> str:
 def typically(kpi: str, log_error: float, ratio: float) -> str:
     """Of many samples: the size of the typical error, and its side where they lean to one."""
     lean = math.log(ratio) if ratio > 0.0 else 0.0
-    if abs(lean) < abs(log_error) / 2:
+    if abs(lean) < abs(log_error) / 2 and math.exp(min(abs(log_error), 20.0)) >= ALIKE:
         return off(log_error)
     return than_predicted(kpi, math.exp(math.copysign(min(abs(log_error), 20.0), lean)))
 

@@ -16,15 +16,18 @@ from workbench.exports.recommendation.naming import file_stem, one_line
 def provenance(recommendation: Recommendation, context: Context) -> dict[str, str]:
     """Where a recommendation comes from, by kebab-case key; each format adds its own prefix.
 
-    What it rests on that nobody measured comes first (`caution`).
+    What it rests on that nobody measured comes first (`caution`), then what was said with it
+    (`note`), such as that nobody has measured the chain.
     """
     chosen, verified = recommendation.chosen, recommendation.verified
     facts = {
         **({"caution": text} if (text := "; ".join(cautions(context))) else {}),
+        **({"note": recommendation.note} if recommendation.note else {}),
         "session": recommendation.session,
         "recommendation": recommendation.id,
         "chain": recommendation.chain,
         "model-version": str(recommendation.model_version),
+        "judged-by": recommendation.judged_by,
         "sla": sla_texts(recommendation),
         "confidence": f"{recommendation.confidence:g}",
         "date": iso_date(recommendation.at),

@@ -67,7 +67,8 @@ def _origin(recommendation: Recommendation, context: Context) -> Iterator[Block]
     yield Heading("Where it comes from")
     facts = provenance(recommendation, context)
     yield AnswerTable.of(
-        ("", ""), tuple((key.replace("-", " "), text) for key, text in facts.items())
+        ("", ""),
+        tuple((key.replace("-", " "), text) for key, text in facts.items() if key != "note"),
     )
 
 

@@ -32,6 +32,7 @@ TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
 SILENT = ("escape", "tab", "shift+tab")
 """Keys that are pressed to be sure."""
 NO_ENGINE = "No engine answers now."
+CONNECTING = "The engine has not answered yet: press the key again when it has."
 OBSERVING = "Observers may watch, not change."
 OF_THE_APPLICATION: Mapping[str, str] = {
     "undo": "There is nothing to take back.",

@@ -34,7 +34,7 @@ from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import HINT, place_of
 from workbench.tui.replaying.timeline_rows import marks_row, timeline
-from workbench.tui.screens.base import NO_ENGINE, OBSERVING, WorkbenchScreen
+from workbench.tui.screens.base import CONNECTING, NO_ENGINE, OBSERVING, WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
 from workbench.tui.text import clock, number, plain
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Loss, Watch
@@ -242,7 +242,8 @@ class SessionScreen(WorkbenchScreen):
         if watch.lost:
             return NO_ENGINE
         if not watch.connected:
-            return "The lab is still being made ready."
+            starting = watch.command is not None or watch.preparing
+            return "The lab is still being made ready." if starting else CONNECTING
         if watch.bundle:
             return "This is a recording: nothing is measured, and nobody changes it."
         if watch.role == "observer":

@@ -282,7 +282,7 @@ class Field(Vertical):
 
     @property
     def _labelled(self) -> str:
-        return f"{'›' if self._here else ' '}{self.label}"
+        return f"{'›' if self._here or self.entry.has_focus else ' '}{self.label}"
 
     def _show_label(self) -> None:
         if self.is_mounted and self._nodes:
@@ -307,6 +307,12 @@ class Field(Vertical):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_below)
+
+    def on_descendant_focus(self) -> None:
+        self._show_label()
+
+    def on_descendant_blur(self) -> None:
+        self._show_label()
 
     def on_mount(self) -> None:
         self.set_class(bool(self.unit), "-measured")

@@ -53,7 +53,10 @@ class CursorTable(DataTable[Text], inherit_bindings=False):
         if self.layout_of:
             *others, (_, _, least) = self.layout_of
             left = self.size.width - sum(width for _, _, width in others)
-            self.ordered_columns[-1].width = max(least, left)
+            last, width = self.ordered_columns[-1], max(least, left)
+            if last.width != width:
+                last.width = width
+                self.refresh()  # lines may be drawn before anybody hears of the size
 
     @property
     def here(self) -> str:

@@ -182,6 +182,11 @@ class DecidingScreen(QuestionScreen):
             notes = " ".join(reply.notes)
             return f"{ended}{notes}"
         accept, reject = self.key("canary.accept"), self.key("canary.reject")
+        if not reply.proposal.gain:
+            return (
+                f"{ended}The proposal shows no gain, so it is not in force: {accept} puts it in "
+                f"force all the same, {reject} turns it down."
+            )
         return f"{ended}A proposal waits: {accept} accepts, {reject} rejects."
 
     @property

@@ -24,6 +24,7 @@ from workbench.tui.widgets.field import Field, Form
 
 SETTLE_S = 0.3
 """How long nobody types before the plan is asked for."""
+KEYS = "f5 start   enter next   ↓ ↑ fields   ← → choose   esc cancel"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ class _Known:
 class CanaryForm(Dialog[RetrainChain | None]):
     """The plan follows what is typed; f5 asks once more, and starts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("f5", "start", "Start")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("f5", "start", "Start"),
+        ("pagedown", "scroll(1)", "Page down"),
+        ("pageup", "scroll(-1)", "Page up"),
+    ]
 
     def __init__(self, view: SessionView, chains: Sequence[str], chain: str) -> None:
         super().__init__()
@@ -55,15 +60,27 @@ class CanaryForm(Dialog[RetrainChain | None]):
             with VerticalScroll(classes="dialog-text", can_focus=False):
                 yield self.form
                 yield Static("", id="plan", markup=False)
-            yield Static(
-                "f5 start   enter next   ↓ ↑ fields   ← → choose   esc cancel",
-                classes="dialog-keys",
-                markup=False,
-            )
+            yield Static(KEYS, classes="dialog-keys", markup=False)
 
     def on_mount(self) -> None:
         self.form.edit("chain")
         self._ask(0.0)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._name_keys)
+
+    @property
+    def _text(self) -> VerticalScroll:
+        return self.query_one(".dialog-text", VerticalScroll)
+
+    def _name_keys(self) -> None:
+        """The one that scrolls only where there is more than is seen."""
+        more = "   pgdn more" * bool(self._text.max_scroll_y)
+        self.query_one(".dialog-keys", Static).update(f"{KEYS}{more}")
+
+    def action_scroll(self, pages: int) -> None:
+        text = self._text
+        text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
     # ------------------------------------------------------------------------- the plan
 
@@ -125,6 +142,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
 
     def _say(self, words: str) -> None:
         self.query_one("#plan", Static).update(plain_lines(words))
+        self.call_after_refresh(self._name_keys)
 
     # ------------------------------------------------------------------------- the start
 

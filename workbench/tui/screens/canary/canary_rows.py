@@ -105,7 +105,8 @@ def named(record: Record) -> str:
         parts.append(f"{counted(len(canary.steps), 'step')}, {state}")
     if record.proposal is not None:
         decision = record.proposal.decision
-        verdict = "waits" if decision is None else "accepted" if decision.accepted else "rejected"
+        waits = "waits" if record.proposal.proposal.gain else "waits, no gain"
+        verdict = waits if decision is None else "accepted" if decision.accepted else "rejected"
         parts.append(f"proposal {verdict}")
     return " · ".join(part for part in parts if part)
 
@@ -240,7 +241,7 @@ def state_rows(view: SessionView, record: Record, doing: str, width: int) -> lis
     canary = record.canary
     if canary is None:
         return [((" no canary", "dim"), (": retrained with what was stored", ""))]
-    rows = [_progress_row(view, canary, doing, width), _guard_row(view, canary)]
+    rows = [_progress_row(view, canary, doing, width), _guard_row(view, canary, width)]
     if doing and record.proposal is None and not canary.under_way:
         rows[0] = (*rows[0][:2], (f"  ▶ {doing}", "strong"))
     error = live_error(canary.steps)
@@ -250,10 +251,12 @@ def state_rows(view: SessionView, record: Record, doing: str, width: int) -> lis
         said = "the profiles" if not canary.version else f"model {canary.version}"
         words = f"{_than(before, said)}, {_than(after, 'learned')}"
         look: Look = "good" if error[1][0] < error[0][0] else "warn"
-        held = f"  median of {counted(count, 'load')}, each predicted before it was measured"
+        of = f"  median of {counted(count, 'load')}"
         spans: list[Span] = [(" error  ", "dim"), (words, look)]
-        if len(words) + len(held) + 9 <= width:
-            spans.append((held, "dim"))
+        for held in (f"{of}, each predicted before it was measured", of):
+            if len(words) + len(held) + 9 <= width:
+                spans.append((held, "dim"))
+                break
         rows.append(tuple(spans))
     else:
         rows.append(((" error  ", "dim"), ("none yet: it takes two kept loads", "dim")))
@@ -289,7 +292,7 @@ def _progress_row(view: SessionView, canary: CanaryView, doing: str, width: int)
     return ((f" {sign} ", look), (fit(note, min(len(note), width - 4)), look), (by, "dim"))
 
 
-def _guard_row(view: SessionView, canary: CanaryView) -> Row:
+def _guard_row(view: SessionView, canary: CanaryView, width: int) -> Row:
     guards = canary.plan.guards
     if not guards:
         return ((" guard  ", "dim"), ("none: nothing stops it", "warn"))
@@ -307,11 +310,13 @@ def _guard_row(view: SessionView, canary: CanaryView) -> Row:
         return tuple(spans)
     if steps:
         closest = min(steps, key=lambda step: step.margin or 0.0)
-        left = f"holds, {100 * (closest.margin or 0.0):.0f} % left at {text.number(closest.wl)}"
-        spans.append((f"{left}{unit}", "good"))
+        left = f"holds, {100 * (closest.margin or 0.0):.0f} % left at worst"
+        spans.append((f"{left} ({text.number(closest.wl)}{unit})", "good"))
     if canary.under_way:
-        to = f"{text.number(kept[-1])}{unit}" if kept else "no load"
-        spans.append((f"  if violated: back to {to}", "dim"))
+        to = f"back to {text.number(kept[-1])}{unit}" if kept else "back to no load"
+        used = sum(len(words) for words, _ in spans)
+        fits = used + len(f"  if violated: {to}") <= width
+        spans.append((f"  if violated: {to}" if fits else f"  else {to}", "dim"))
     return tuple(spans)
 
 

@@ -135,6 +135,8 @@ def verdict_row(answer: ComparisonSoFar | None, width: int) -> Row:
         SIGNS["worse" if counts["worse"] else "better"] if found.outliers else ("✓", "good")
     )
     said = departures.sentence(departures.of_chain(found))
+    if found.outliers and said == "as predicted":  # which is of all samples together
+        said = "typically as predicted"
     few = found.model_version and found.samples < answer.samples
     all_samples = counted(answer.samples, "sample")
     some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
@@ -150,7 +152,7 @@ def verdict_row(answer: ComparisonSoFar | None, width: int) -> Row:
     parts = [
         *([some] if few and not roomy else []),
         f"noise alone up to {departures.of_noise(found.ab_floor)}",
-        f"error {text.percent(found.mape)}",
+        f"mean error {text.percent(found.mape)}",
         f"|log error| {found.log_error:.2f}",
         f"covers {text.percent(found.coverage)}",
         *([] if few or roomy else [f"median of {some}"]),

@@ -130,13 +130,14 @@ def score_rows(compared: ChainCompared, width: int) -> list[Row]:
 
 
 def bucket_rows(found: ChainComparison, width: int) -> list[Row]:
-    """The error by decade of the measured KPI (paper A, Fig. 12), as bars."""
+    """The error by decade of the measured KPI (paper A, Fig. 12), as bars; then of all samples."""
     laid = laid_out(comparison_tables.by_bucket(found), width - 1)
     rows: list[Row] = [((f" {laid.heading}", "dim"),)]
     most = max((b.mape for b in found.buckets), default=0.0)
     bar = max(0, min(40, width - len(laid.heading) - 4))
-    for bucket, cells in zip(found.buckets, laid.lines, strict=True):
-        full = round(bar * bucket.mape / most) if most > 0 else 0
+    mapes = [*(bucket.mape for bucket in found.buckets), found.mape][: len(laid.lines)]
+    for mape, cells in zip(mapes, laid.lines, strict=True):
+        full = round(bar * mape / most) if most > 0 else 0
         figures = f" {''.join(cells)}  "
         rows.append(((figures, ""), ("█" * full, "accent"), ("·" * (bar - full), "dim")))
     return rows

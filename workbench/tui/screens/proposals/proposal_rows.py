@@ -62,6 +62,9 @@ def _verdict_row(made: ProposalView, keys: tuple[str, str], width: int) -> Row:
     if decision is None:
         accept, reject = keys
         words = f"waits: {accept} accepts, {reject} rejects" if accept else "waits for an operator"
+        if not made.proposal.gain:
+            words = "not in force, no gain: "
+            words += f"{accept} accepts all the same, {reject} rejects" if accept else "waits"
         return ((" ▶ ", "accent"), (words, "strong"))
     verb, look = ("accepted", "good") if decision.accepted else ("rejected", "bad")
     who = f" by {text.plain(decision.by)} {text.day(decision.at)}"

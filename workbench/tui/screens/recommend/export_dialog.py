@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, cast
 
@@ -21,6 +21,8 @@ from workbench.tui.text import plain, plain_lines
 
 SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
+LOOK_S = 0.5
+"""Between two looks whether what is stored has changed."""
 MOST_LINES = 2000
 """Of a file, drawn."""
 
@@ -45,9 +47,18 @@ class ExportDialog(Dialog[None]):
     ]
 
     def __init__(
-        self, session: str, id: str, formats: Sequence[ExportFormat], *, writes: bool
+        self,
+        session: str,
+        id: str,
+        formats: Sequence[ExportFormat],
+        *,
+        writes: bool,
+        stored: Callable[[], object],
     ) -> None:
+        """`stored` says what is exported, as it is now: a verdict may come meanwhile."""
         super().__init__()
+        self._stored = stored
+        self._seen = stored()
         self.session, self.of, self.formats = session, id, tuple(formats)
         self.writes = writes
         self.files: tuple[PreviewedFile, ...] = ()
@@ -56,6 +67,7 @@ class ExportDialog(Dialog[None]):
         self.asking = EngineQuestion(self, self._draw_busy)
         self._wanted = False
         """Whether enter came before the text of what it is to write."""
+        self._writing = False
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog hand-on"):
@@ -74,6 +86,7 @@ class ExportDialog(Dialog[None]):
         options.focus()
         options.highlighted = 0
         self._show()
+        self.set_interval(LOOK_S, self._look_again)
 
     @property
     def format(self) -> str:
@@ -85,15 +98,26 @@ class ExportDialog(Dialog[None]):
         return self.formats[self.query_one(OptionList).highlighted or 0]
 
     def on_option_list_option_highlighted(self) -> None:
-        self.files, self.file, self.trouble, self._wanted = (), 0, "", False
+        self.files, self.file, self.trouble = (), 0, ""
+        self._wanted = self._writing = False
+        self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+        self._ask_text()
+
+    def _look_again(self) -> None:
+        """Have the text as its file would be, where what is stored is another one by now."""
+        if not self._writing and (now := self._stored()) != self._seen:
+            self._seen = now
+            self._ask_text()
+
+    def _ask_text(self) -> None:
         self.asking.begin(partial(self._look, self.format), f"writing it as {plain(self.format)}")
 
     async def _look(self, format: str) -> None:
         await asyncio.sleep(SETTLE_S)
         reply = await self.asking.answer(PreviewRecommendation(self.session, self.of, format))
         self.files = reply.files if reply is not None else ()
+        self.file = min(self.file, max(0, len(self.files) - 1))
         self.trouble = self.asking.trouble
-        self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
         self._show()
         if self._wanted:
             self.on_option_list_option_selected()
@@ -154,13 +178,14 @@ class ExportDialog(Dialog[None]):
         if self._wanted:
             self._show()
         elif self.writes and not self.trouble:
+            self._writing = True
             self.asking.begin(partial(self._write, self.format), "writing it to its file")
 
     async def _write(self, format: str) -> None:
         app = cast(Application, self.app)
         reply = await self.asking.answer(ExportRecommendation(self.session, self.of, format))
         if reply is None:
-            self.trouble = self.asking.trouble
+            self._writing, self.trouble = False, self.asking.trouble
             return
         files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
         self.dismiss(None)

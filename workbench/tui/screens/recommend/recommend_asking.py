@@ -269,12 +269,16 @@ class RecommendAsking(QuestionScreen):
             self.workbench.say(f"Only what is stored can be exported. {why}", "warning")
             return
 
+        def stored() -> object:
+            return self.opened.live.view.recommendation(id)
+
         async def export() -> None:
             if self.options is None:  # the engine did not answer before
                 await self.fetch_options(aloud=True)
             if self.options is not None:
                 formats, writes = self.options.formats, self.opened.role == "operator"
-                screen = ExportDialog(self.opened.session, id, formats, writes=writes)
+                session = self.opened.session
+                screen = ExportDialog(session, id, formats, writes=writes, stored=stored)
                 self.show_late(screen)
 
         begin(self, export, group="export", exclusive=True)

@@ -35,7 +35,7 @@ from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.asking import EngineQuestion
-from workbench.tui.screens.base import NO_ENGINE, HasList
+from workbench.tui.screens.base import CONNECTING, NO_ENGINE, HasList
 from workbench.tui.screens.dialogs import ChoiceScreen, ColumnsScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -287,6 +287,8 @@ class SessionsScreen(HasList):
         here = self.here
         if self.lost:
             return NO_ENGINE
+        if not self.loaded:
+            return CONNECTING
         if here is None:
             return "There is no session under the cursor."
         name = text.plain(here.name)
