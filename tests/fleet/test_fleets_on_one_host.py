@@ -84,6 +84,9 @@ def test_two_fleets_on_one_host_measure_in_turns_and_are_told(
     monkeypatch.setattr(
         plugins, "_found", lambda group: registered if group == "labs" else found(group)
     )
+    monkeypatch.setattr(LoadingLab, "driving", 0)
+    monkeypatch.setattr(LoadingLab, "most", 0)
+    monkeypatch.setattr(LoadingLab, "go", None, raising=False)
     monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.05)
     monkeypatch.setattr("workbench.fleet.host_waits.AGAIN_S", 0.05)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
@@ -102,6 +105,7 @@ def test_two_fleets_on_one_host_measure_in_turns_and_are_told(
                 told.set()
 
         async with AsyncExitStack() as stack:
+            stack.callback(tasks.be, None)
             runs = []
             for name in ("one", "other"):
                 engine = Engine(Workspace(tmp_path / name))
@@ -118,7 +122,6 @@ def test_two_fleets_on_one_host_measure_in_turns_and_are_told(
             LoadingLab.go.set()
             await measuring
             assert [len(dispatch.gathered) for dispatch in runs] == [1, 1]
-        tasks.be(None)
         return said
 
     said = asyncio.run(both())

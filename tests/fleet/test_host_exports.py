@@ -9,12 +9,12 @@ from typing import Any
 from test_central_planning import FEW, RUN
 
 from workbench.descriptors.loading import load_campaign
-from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder
 from workbench.domain.messages import RunCampaign
 from workbench.engine.core import Engine
 from workbench.fleet.host_engine import HostEngine
 from workbench.paths import Workspace
-from workbench.sampling.shards import beginning, split
+from workbench.sampling.shards import beginning, going_on, split
 
 
 def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path: Path) -> None:
@@ -40,6 +40,37 @@ def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path:
             # Aborted, or stopped where its turn had not come.
             assert found.failure.startswith(f"{order.session} on one is ")
             assert found.failure.endswith(("aborted", "stopped"))
+        finally:
+            await engine.close()
+
+    asyncio.run(there())
+
+
+def test_a_stop_that_comes_while_a_session_is_read_ends_what_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "c.yaml").write_text(FEW)
+    campaign = load_campaign(str(tmp_path / "c.yaml"), workspace=Workspace(tmp_path)).campaign
+    shard = split(beginning(campaign), 2, size=1, **RUN)[0]
+    points = (PlannedPoint(campaign.configurations(shard.campaign.targets[0])[0], 300.0),)
+    more = ShardOrder("s", going_on(shard, points), (), pace=0.1, points=points, goes_on=shard.key)
+
+    async def there() -> None:
+        engine = Engine(Workspace(tmp_path))
+        await engine.start()
+        try:
+            host = HostEngine(engine, LabHost("one", "simulated"))
+            assert not (await host.measure(ShardOrder("s", shard, ()))).failure
+            view = host._view
+
+            async def stopped_meanwhile(session: str) -> Any:
+                await host.stop([session])
+                return await view(session)
+
+            host._view = stopped_meanwhile  # type: ignore[method-assign]
+            found = await asyncio.wait_for(host.measure(more), 30.0)
+            assert found.taken == 0
+            assert found.failure.startswith(f"{more.session} on one is ")
         finally:
             await engine.close()
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from test_anchor_judging import Measures
+from test_central_planning import CONFIGURATION
 from test_fetched_bundles import GOOD
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
-from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatch import RETURN_S, Dispatch, Hand
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
@@ -106,26 +109,98 @@ def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_s
     assert then.total == 4
 
 
-def test_a_host_that_comes_in_a_later_round_measures_its_anchor_points_there(
+def test_no_round_waits_for_the_anchor_points_of_a_host_that_has_no_part_in_it(
     tmp_path: Path,
 ) -> None:
+    """They come with the last, in which such a host may measure what others have lost."""
     campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
-    own = {
-        host: ShardOrder("r", anchor(campaign, host=host, run="r", lab="sim", seed=1), ())
-        for host in HOSTS
-    }
-    plan = CentralPlanning(campaign, 1, (), {}, lambda _: None)
+    own = anchors(tmp_path)
+    order = orders_of(tmp_path)[0]
+    plan = CentralPlanning(campaign, 1, (), {"lost": order}, lambda _: None)
+    plan._lost["lost"] = None
     asked: list[FleetRound] = []
     client: Any = made(0)
 
     async def measure(given: FleetRound) -> Dispatch:
         asked.append(given)
-        return dispatch_of(tmp_path, client, [], {})
+        dispatch = dispatch_of(tmp_path, client, [], {})
+        dispatch.gathered[own["beta"].shard.key] = None  # type: ignore[assignment]
+        return dispatch
 
     async def rounds() -> None:
         dispatch = await plan.run(own, measure)
-        dispatch.gathered[own["beta"].shard.key] = None  # type: ignore[assignment]
-        await plan._round({}, dispatch, measure)
+        plan._orders = {"begun": order}
+        for host in HOSTS:
+            plan._pieces["begun"] = SimpleNamespace(host=host)  # type: ignore[assignment]
+            await plan._round({"begun": [PlannedPoint(CONFIGURATION, 100.0)]}, dispatch, measure)
 
     asyncio.run(rounds())
-    assert [set(given.own) for given in asked] == [set(HOSTS), {"alpha"}]
+    first, last, with_alpha, without = (set(given.own) for given in asked)
+    assert (first, last) == (set(HOSTS), {"alpha"})
+    assert (with_alpha, without) == ({"alpha"}, set())
+
+
+def anchors(tmp_path: Path) -> dict[str, ShardOrder]:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    return {
+        host: ShardOrder("r", anchor(campaign, host=host, run="r", lab="sim", seed=1), ())
+        for host in HOSTS
+    }
+
+
+class AlphaWaitsForAnn(AlphaComesLate):
+    """It is there, and somebody else measures on it until it is told to stop."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stopped = asyncio.Event()
+
+    async def run(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> Any:
+        del argument
+        if work.__name__ == "stop_shard":
+            self.stopped.set()
+        return {address: "ann" if address == "tls://alpha" else "" for address in workers}
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        answer = await super()._answer(work, argument, address)
+        if work != "measure_shard":
+            return answer
+        result = codec.from_plain(codec.loads(answer), ShardResult)
+        result = replace(result, host=address.removeprefix("tls://"))
+        if address == "tls://alpha":
+            await self.stopped.wait()
+            result = replace(result, failure="is stopped")
+        return codec.dumps(codec.to_plain(result))
+
+
+def test_nobody_waits_for_long_for_a_host_that_waits_for_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others begin what is meant for it, and its anchor points are of no use without."""
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
+    said: list[str] = []
+    client = AlphaWaitsForAnn(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    orders, own = orders_of(tmp_path), anchors(tmp_path)
+    dispatch = dispatch_of(tmp_path, client, orders, own)
+    dispatch._tell = said.append
+    keys = [order.shard.key for order in orders]
+    dispatch.mean_for(dict(zip(keys, HOSTS, strict=True)))
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing([*orders, own["beta"]])
+    assert [client.by[key] for key in keys] == ["beta", "beta"]
+    assert "alpha waits for its turn there: ann measures first" in said
+    assert any(text.startswith("alpha still waits for its turn there") for text in said)
+    assert dispatch.missing([own["alpha"]])  # and no failure of its own
+    assert not dispatch.set_aside
+
+
+def test_a_host_that_has_a_part_in_a_campaign_is_waited_for(tmp_path: Path) -> None:
+    dispatch = dispatch_of(tmp_path, made(0), [], anchors(tmp_path))
+    hand = dispatch._hands["alpha"] = Hand("alpha", "tls://alpha", waits_since=0.0)
+    assert dispatch._needless(RETURN_S - 1.0) == []
+    assert dispatch._needless(RETURN_S) == [hand]
+    dispatch.gathered["one"] = SimpleNamespace(  # type: ignore[assignment]
+        result=SimpleNamespace(host="alpha")
+    )
+    assert dispatch._needless(RETURN_S) == []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.domain.campaign import Campaign, TargetPlan
@@ -121,8 +121,9 @@ class CentralPlanning:
         if self._lost:
             self._tell(f"{counted(len(self._lost), 'shard')} of lost hosts: measured again, whole")
             orders = [self._whole[key] for key in self._lost]
+            # Of those as well that came too late for the rounds: they may measure these.
             dispatch = await measure(
-                FleetRound(orders, self._anchors_left(dispatch), before=dispatch)
+                FleetRound(orders, self._anchors_left(dispatch, self._own), before=dispatch)
             )
         self._gather(dispatch)
         return dispatch
@@ -136,7 +137,9 @@ class CentralPlanning:
             shard = going_on(self._orders[key].shard, points)
             orders[key] = replace(self._orders[key], shard=shard, points=tuple(points), goes_on=key)
             bound[shard.key] = self._pieces[key].host
-        own = self._anchors_left(before)
+        # A round waits for what is a host's own, and a host may wait for hours for its turn: no
+        # round waits for one that has no part in it.
+        own = self._anchors_left(before, set(bound.values()))
         dispatch = await measure(FleetRound(tuple(orders.values()), own, bound, before=before))
         for key, order in orders.items():
             found = dispatch.gathered.get(order.shard.key)
@@ -153,10 +156,14 @@ class CentralPlanning:
                 self._lost[key] = None
         return dispatch
 
-    def _anchors_left(self, before: Dispatch) -> dict[str, ShardOrder]:
-        """Anchor points of the hosts that have come since, which measure them first."""
+    def _anchors_left(self, before: Dispatch, hosts: Collection[str]) -> dict[str, ShardOrder]:
+        """Anchor points of these hosts that are not measured, which they measure first."""
         done = before.gathered.keys() | before.set_aside.keys()
-        return {host: order for host, order in self._own.items() if order.shard.key not in done}
+        return {
+            host: order
+            for host, order in self._own.items()
+            if host in hosts and order.shard.key not in done
+        }
 
     async def _take(self, key: str, found: Gathered) -> None:
         """Raises `SessionError` where the bundle is damaged, which was whole a moment ago."""

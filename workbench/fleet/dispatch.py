@@ -27,7 +27,7 @@ from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.host_engine import lab_of
-from workbench.fleet.host_waits import tell_waits
+from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
@@ -41,7 +41,8 @@ RETURN_S = 120.0
 """How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
 before it starts a worker again (`keeper.LONGEST_PAUSE_S`), reaches it (`remote_shell.CONNECT_S`)
 and has it checked (`lab_worker.CHECKING_S`). It may have finished the shard, and nobody but itself
-can say so; others have other shards to measure meanwhile.
+can say so; others have other shards to measure meanwhile. What is meant for a host that waits for
+its turn waits as long.
 """
 ABSENT_S = 180.0
 """How long a fleet may be without any host."""
@@ -129,10 +130,17 @@ class Hand:
     """Whether it has said what it has finished."""
     began: float = 0.0
     """Seconds since the epoch when it was given what it measures."""
+    waits_since: float | None = None
+    """Since when it waits for its turn there, or is asked what it has finished, by the loop's
+    clock; None: it does neither."""
     ahead_s: float = 0.0
     """By how much its clock is ahead of this host's, at least; negative: behind."""
     losses: int = 0
     """How often what it measured was lost in a row, though its worker stayed."""
+
+    def waited_s(self, now: float) -> float:
+        """For how long it has waited so, seconds; somebody else may have the host for hours."""
+        return now - self.waits_since if self.waits_since is not None else 0.0
 
 
 class Dispatch:
@@ -217,8 +225,23 @@ class Dispatch:
 
     @property
     def _left(self) -> bool:
-        own = self._own.keys() & self._hands.keys() - self.told_held.keys()
-        return bool(self._measuring or self._waiting or own)
+        needless = {hand.name for hand in self._needless(asyncio.get_running_loop().time())}
+        own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
+        busy = {hand.name for hand in self.hands if hand.waiting is not None}
+        return bool(self._waiting or own or busy - needless)
+
+    def _needless(self, now: float) -> list[Hand]:
+        """Hosts that wait for too long for their turn to measure what is their own, by which
+        nothing would be compared: of them nothing else is measured."""
+        late = [
+            hand
+            for hand in self.hands
+            if (own := self._own.get(hand.name)) is not None
+            and (hand.waiting is None or hand.waiting is own)
+            and hand.waited_s(now) >= RETURN_S
+        ]
+        have = {gathered.result.host for gathered in self.gathered.values()} if late else set()
+        return [hand for hand in late if hand.name not in have]
 
     @property
     def _measuring(self) -> int:
@@ -280,6 +303,11 @@ class Dispatch:
                 self._give_up(loop.time())
                 self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
+            for hand in self._needless(loop.time()):
+                self._tell(
+                    f"{hand.name} still waits for its turn there and has measured nothing here: "
+                    "it is not waited for"
+                )
         finally:
             await self._stop()
 
@@ -316,7 +344,8 @@ class Dispatch:
                 self._tell(f"{name} is gone{waits}")
         for name, address in present.items():
             if name not in self._hands:
-                self._hands[name] = Hand(name, address)
+                now = asyncio.get_running_loop().time()
+                self._hands[name] = Hand(name, address, waits_since=now)
 
     def _hear_held(self) -> None:
         held = dict(self.held())
@@ -412,6 +441,7 @@ class Dispatch:
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
         """Put back what a host has begun, for that host until it has been away for too long."""
         hand.waiting, hand.asked = None, False
+        hand.waits_since = asyncio.get_running_loop().time()
         waiting.host, waiting.result = hand.name, None
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
@@ -471,6 +501,8 @@ class Dispatch:
             return self._away_s(host, now) < RETURN_S
         if host in waiting.failures or host in self._doubts.resting(self._able, now):
             return False
+        if hand.waited_s(now) >= RETURN_S:
+            return False
         return hand.waiting is None or hand.waiting is self._own.get(host)
 
     def _is_free(self, waiting: OpenShard, now: float) -> bool:
@@ -504,6 +536,7 @@ class Dispatch:
                 if waiting is not None and result.key not in self.gathered:
                     await self._gather_found(hand, waiting, result)
             hand.asked = True
+            hand.waits_since = None
             self._asks_lost.pop(hand.name, None)
         except HostLost:
             self._asks_lost[hand.name] = self._asks_lost.get(hand.name, 0) + 1
@@ -609,9 +642,9 @@ class Dispatch:
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
         waits = asyncio.create_task(
-            tell_waits(
+            hear_waits(
                 self._client, hand.address, order.session,
-                lambda said: self._tell(f"{hand.name} {said}"),
+                lambda who: self._hear_wait(hand, who),
             )
         )  # fmt: skip
         try:
@@ -619,12 +652,23 @@ class Dispatch:
         finally:
             waits.cancel()
             await asyncio.gather(waits, return_exceptions=True)
+            hand.waits_since = None
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
         if not result.failure:
             waiting.result, waiting.wall_s = result, time.monotonic() - began
         return result
+
+    def _hear_wait(self, hand: Hand, who: str) -> None:
+        """Whom a host waits for before it measures what it was given; empty: nobody any more."""
+        if who:
+            if hand.waits_since is None:
+                hand.waits_since = asyncio.get_running_loop().time()
+            self._tell(f"{hand.name} waits for its turn there: {who} measures first")
+        else:
+            hand.waits_since = None
+            self._tell(f"{hand.name} has its turn")
 
     def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
         """It is measured, and only not here: its host is asked for it again."""

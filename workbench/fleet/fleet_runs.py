@@ -29,7 +29,7 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import RunFinished, SessionCreated
 from workbench.domain.fleet_requests import BeginFleetSession
-from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, ShardOrder
+from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, LabHost, ShardOrder
 from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
@@ -239,7 +239,10 @@ async def _secrets(fleet: Fleet) -> Secrets:
 
 async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
     """End a fleet and wait until its processes are gone, those that were stuck on hosts reached by
-    SSH as well; False where none was up."""
+    SSH as well; False where none was up. What does not end is told.
+
+    Raises `FleetError` where somebody else is starting or ending it for too long.
+    """
     folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
@@ -251,9 +254,13 @@ async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
         for pid in keepers:
             await _end_keeper(pid)
         folder.clear()
+        # Those of the hosts file may have another address by now than those that were started.
         known = (*(last.fleet.hosts if last is not None else ()), *fleet.hosts)
-        far = {folder.owner(host.name): host for host in known if host.kind == "ssh"}
-        await asyncio.gather(_end_strays(folder), reap_hosts(far, tell))
+        far = [host for host in known if host.kind == "ssh"]
+        both = _end_strays(folder, tell), _end_far(folder, far, tell)
+        for error in await asyncio.gather(*both, return_exceptions=True):
+            if error is not None:
+                raise error
     return bool(keepers)
 
 
@@ -269,9 +276,35 @@ async def _end_keeper(pid: int) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def _end_strays(folder: FleetFolder) -> None:
-    await asyncio.gather(*map(end_stray, folder.of_hosts()), cancel_left(folder))
+async def _end_strays(folder: FleetFolder, tell: Tell) -> None:
+    """Workers and jobs that keepers have left; one that does not end keeps nobody else back."""
+    ending = (*map(end_stray, folder.of_hosts()), cancel_left(folder))
+    found = await asyncio.gather(*ending, return_exceptions=True)
     remove_certificates(folder)
+    errors = [each for each in found if isinstance(each, BaseException)]
+    for error in errors:
+        if not isinstance(error, WorkbenchError | OSError):
+            raise error
+        tell(f"warning: {error}")
+
+
+async def _end_far(folder: FleetFolder, hosts: Sequence[LabHost], tell: Tell) -> None:
+    """What is left on hosts that are reached by SSH, each place once."""
+    try:
+        far = [(folder.owner(host.name), host) for host in hosts]
+    except FleetError as error:
+        tell(f"warning: what may be left on hosts was not looked at: {error}")
+        return
+    places = {(owner, h.address, h.port, h.folder): (owner, h) for owner, h in far}
+    await reap_hosts(tuple(places.values()), tell)
+
+
+async def _end_after(workspace: Workspace, fleet: Fleet, tell: Tell) -> None:
+    """End a fleet that came up for a campaign, of which what was measured counts all the same."""
+    try:
+        await go_down(workspace, fleet, tell)
+    except (WorkbenchError, OSError) as error:
+        tell(f"warning: {error}")
 
 
 @asynccontextmanager
@@ -404,7 +437,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
                 dispatch = await measure(FleetRound(work.shards, work.own))
     finally:
         if not was_up:
-            await go_down(workspace, fleet, tell)
+            await _end_after(workspace, fleet, tell)
     outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))

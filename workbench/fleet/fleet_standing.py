@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import platform
 import shutil
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Literal
 
 from workbench import files
@@ -29,7 +29,6 @@ STRAY_S = 10.0
 """How long a worker whose keeper is gone may take to end by itself, and once it is killed."""
 WORKER = b"workbench.fleet.lab_worker"
 """The module that a worker's process runs, as its command line has it; whose it is comes next."""
-MACHINE = Path("/etc/machine-id")
 TRIES = 3
 """Starts of a host that fail before nobody waits for it."""
 HostState = Literal["starting", "queued", "up", "lost", "down"]
@@ -139,14 +138,33 @@ class FleetFolder:
             return None
 
     def owner(self, host: str) -> str:
-        """Whose a worker is, told in its command line: no other fleet, workspace or commanding
-        host has the same."""
-        try:
-            machine = MACHINE.read_text().strip()
-        except OSError:
-            machine = platform.node()
-        plain = "\0".join((machine, str(self.root), host))
+        """Whose a worker is, told in its command line: no other fleet, and no fleet of the same
+        name in another workspace or container, has the same. Raises `FleetError`."""
+        # With the folder: one that was copied elsewhere has the same id.
+        plain = "\0".join((self._id(), str(self.root), host))
         return hashlib.blake2b(plain.encode(), digest_size=8).hexdigest()
+
+    def _id(self) -> str:
+        """Random, made once: names of machines, folders and hosts are alike in containers of one
+        image. Whoever asks keeps the fleet or ends it, and is alone in that.
+
+        Raises `FleetError`.
+        """
+        path = self.root / "id"
+        try:
+            if found := path.read_text(errors="replace").strip():
+                return found
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _without_id(path, error) from error
+        made = token_hex(16)
+        try:
+            files.make_folder(self.root)
+            files.write_own(path, made.encode(), synced=True)
+        except OSError as error:
+            raise _without_id(path, error) from error
+        return made
 
     def clear(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -154,6 +172,14 @@ class FleetFolder:
     def forget_run(self, session: str) -> None:
         with suppress(OSError):
             shutil.rmtree(self.run(session))
+
+
+def _without_id(path: Path, error: OSError) -> FleetError:
+    return FleetError(
+        f"what its workers are told apart by cannot be kept: {error.strerror or error}",
+        where=str(path),
+        remedy="Make room there, and let it be read and written",
+    )
 
 
 def is_keeper(pid: int) -> bool:
@@ -175,29 +201,42 @@ async def end_stray(folder: Path, owner: str = "") -> int:
     Raises
     ------
     FleetError
-        Another fleet's worker is there, or it does not end.
+        Another fleet's worker is there, or one that stays and does not say whose it is (of an
+        earlier version), or it does not end.
     """
     lock, loop = FileLock(Workspace(folder).engine_lock), asyncio.get_running_loop()
     deadline, killed = loop.time() + STRAY_S, 0
     while (holder := lock.holder()) is not None and is_worker(holder.pid):
-        if owner and _owner_of(holder.pid) != owner:
-            raise FleetError(
-                f"another fleet measures there with the same folder (process {holder.pid})",
-                where=str(folder),
-                remedy="Name another `folder` in the hosts file, or end that fleet",
-            )
-        if killed and loop.time() > deadline:
+        whose, is_late = _owner_of(holder.pid), loop.time() > deadline
+        is_own = not owner or whose == owner
+        if not is_own and (whose or is_late):  # else it may be ours, and ends by itself
+            raise _of_another(holder.pid, whose, folder)
+        if killed and is_late:
             raise FleetError(
                 f"process {killed}, a worker of before, does not end though it was killed",
                 where=str(folder),
                 remedy="See what it waits for there: a disk or a network that hangs",
             )
-        if not killed and (loop.time() > deadline or _is_stopped(holder.pid)):
+        if is_own and not killed and (is_late or _is_stopped(holder.pid)):
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGKILL)
             killed, deadline = holder.pid, loop.time() + STRAY_S
         await asyncio.sleep(STRAY_S / 50)
     return killed
+
+
+def _of_another(pid: int, whose: str, folder: Path) -> FleetError:
+    if whose:
+        return FleetError(
+            f"another fleet measures there with the same folder (process {pid})",
+            where=str(folder),
+            remedy="Name another `folder` in the hosts file, or end that fleet",
+        )
+    return FleetError(
+        f"a worker is there that does not say of which fleet it is (process {pid})",
+        where=str(folder),
+        remedy="End the fleet that started it, or that process; or name another `folder`",
+    )
 
 
 def is_worker(pid: int) -> bool:

@@ -53,6 +53,8 @@ class HostEngine:
     async def measure(self, order: ShardOrder) -> ShardResult:
         """A shard measured and stored; at once where it was before. Failures are results, too."""
         async with self._alone:
+            # Before anything is awaited: a stop may come while the session is still read.
+            self._running, self._is_stopped = order.session, False
             try:
                 return await (self._more(order) if order.points else self._measured(order))
             except WorkbenchError as error:
@@ -60,6 +62,8 @@ class HostEngine:
                     order.shard.key, self.host.name, order.session, failure=str(error),
                     is_measured=isinstance(error, NotExported),
                 )  # fmt: skip
+            finally:
+                self._running = ""
 
     async def found(self, key: str, session: str) -> ShardResult | None:
         """The shard if it is finished here; None where it is not."""
@@ -101,17 +105,13 @@ class HostEngine:
         if before is not None and is_done(before):
             return await self._result(order.shard.key, before, taken=0)
         after = before.seq if before is not None else 0
-        self._running, self._is_stopped = order.session, False
-        try:
-            if before is None:
-                await self._client.ask(self._begin(order))
-            else:
-                await self._client.ask(ResumeSession(order.session, pace=order.pace))
-            if self._is_stopped:
-                await self._end(order.session)
-            taken = await self._to_the_end(order.session, after)
-        finally:
-            self._running = ""
+        if before is None:
+            await self._client.ask(self._begin(order))
+        else:
+            await self._client.ask(ResumeSession(order.session, pace=order.pace))
+        if self._is_stopped:
+            await self._end(order.session)
+        taken = await self._to_the_end(order.session, after)
         view = await self._view(order.session)
         if not is_done(view):
             note = view.finished.note if view.finished else ""
@@ -130,19 +130,15 @@ class HostEngine:
         if not session_path(self._engine.workspace, session).is_file():
             raise UsageError("has not begun what is to go on", where=self.host.name)
         view = before = await self._view(session)
-        self._running, self._is_stopped = session, False
-        try:
-            if view.requested or not is_done(view):  # it was cut off
-                view = await self._resumed(order, view)
-            if is_done(view) and (wanted := not_measured(view, order)):
-                for point in wanted:
-                    asked = RequestPoint(
-                        session, order.shard.target, point.configuration, point.wl, FLEET
-                    )
-                    await request_point(self._engine.library, asked, FLEET)
-                view = await self._resumed(order, view)
-        finally:
-            self._running = ""
+        if view.requested or not is_done(view):  # it was cut off
+            view = await self._resumed(order, view)
+        if is_done(view) and (wanted := not_measured(view, order)):
+            for point in wanted:
+                asked = RequestPoint(
+                    session, order.shard.target, point.configuration, point.wl, FLEET
+                )
+                await request_point(self._engine.library, asked, FLEET)
+            view = await self._resumed(order, view)
         taken = view.samples_taken - before.samples_taken
         if not is_done(view):
             note = view.finished.note if view.finished else ""

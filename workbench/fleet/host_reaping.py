@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,17 +67,21 @@ class HostReaped:
         return "; ".join(said)
 
 
-async def reap_hosts(hosts: Mapping[str, LabHost], tell: Tell) -> None:
-    """Have hosts of kind `ssh`, by the owner of their workers, end what is left there."""
+async def reap_hosts(hosts: Sequence[tuple[str, LabHost]], tell: Tell) -> None:
+    """Have hosts of kind `ssh`, each with the owner of its workers, end what is left there. A host
+    may be at several addresses, which are told then."""
     few = asyncio.Semaphore(AT_ONCE)
+    names = [host.name for _, host in hosts]
 
     async def one(owner: str, host: LabHost) -> None:
         async with few:
             said = str(await reaped_over_ssh(host, owner))
         if said:
-            tell(f"{host.name}: {said}")
+            many = names.count(host.name) > 1
+            where = f" at {SshAddress(host.address, host.port, host.user)}, {host.folder}"
+            tell(f"{host.name}{where if many else ''}: {said}")
 
-    await asyncio.gather(*(one(owner, host) for owner, host in hosts.items()))
+    await asyncio.gather(*(one(owner, host) for owner, host in hosts))
 
 
 async def reaped_over_ssh(host: LabHost, owner: str) -> HostReaped:

@@ -20,15 +20,17 @@ LONGEST_SAID = 500
 log = logger("fleet")
 
 
-async def tell_waits(
-    client: Client, address: str, session: str, tell: Callable[[str], None]
+async def hear_waits(
+    client: Client, address: str, session: str, heard: Callable[[str], None]
 ) -> None:
-    """Tell whom a host waits for, whenever that changes, until cancelled.
+    """Ask whom a host waits for, until cancelled.
 
     Parameters
     ----------
     address : of its worker.
     session : that it was given, by its name on the host.
+    heard : is given whom it waits for, whenever that changes, as words for a terminal; empty:
+        nobody any more.
     """
     known, pause_s = "", FIRST_S
     while True:
@@ -45,8 +47,4 @@ async def tell_waits(
         said = answers.get(address)
         if isinstance(said, str) and said != known:
             known = said
-            if said:
-                plain = "".join(c if c.isprintable() else "·" for c in said[:LONGEST_SAID])
-                tell(f"waits for its turn there: {plain} measures first")
-            else:
-                tell("has its turn")
+            heard("".join(c if c.isprintable() else "·" for c in said[:LONGEST_SAID]))
