@@ -88,7 +88,8 @@ def test_an_allocation_is_no_less_sure_than_one_that_gives_no_function_more() ->
 
 
 def test_at_the_edge_of_what_is_allowed_a_smaller_one_may_do() -> None:
-    assert "A smaller allocation may do as well" in answered([p95(8000.0)]).note
+    assert answered([p95(8000.0)]).is_first
+    assert not answered([p95(1040.0)]).is_first
 
 
 def test_a_limit_within_the_error_of_the_estimate_asks_for_the_next_allocation() -> None:

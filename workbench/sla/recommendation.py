@@ -31,7 +31,7 @@ class Answer:
     """What is recommended, before it has a name and a date; fields as in `Recommendation`.
 
     `unjudged` are those that come before what is chosen and were left out, since their forecasts
-    are extrapolated.
+    are extrapolated; `is_first` says that the first of several candidates was chosen.
     """
 
     question: Question
@@ -42,6 +42,7 @@ class Answer:
     note: str
     rests_on: int = 0
     unjudged: tuple[Deployment, ...] = ()
+    is_first: bool = False
 
     def recommendation(
         self,
@@ -81,7 +82,6 @@ def recommend(
     cost: Cost,
     *,
     runners_up: int = 3,
-    whole: bool = True,
 ) -> Answer:
     """The cheapest deployment that holds, or what comes closest.
 
@@ -96,7 +96,6 @@ def recommend(
         at only where none of those before holds.
     cost : what they are ordered by.
     runners_up : how many others are listed.
-    whole : whether the candidates are all that are allowed, and not some that were chosen.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def recommend(
     OutsideProfile
         If the forecasts of all candidates are extrapolated.
     """
-    path = _Path(question, performance, profiled, cost, 1 + runners_up, whole=whole)
+    path = _Path(question, performance, profiled, cost, 1 + runners_up)
     for source in candidates:
         waiting = iter(islice(source, MOST_JUDGED))
         while batch := list(islice(waiting, _AT_ONCE)):
@@ -158,12 +157,9 @@ class _Path:
         profiled: Profiled,
         cost: Cost,
         wanted: int,
-        *,
-        whole: bool,
     ) -> None:
         self._question, self._performance = question, performance
         self._profiled, self._cost, self._wanted = profiled, cost, wanted
-        self._whole = whole
         self._deployments: list[Deployment] = []
         self._each: Floats = np.empty((0, len(question.limits)))
         self._unknown: Bools = np.empty(0, dtype=bool)
@@ -220,6 +216,7 @@ class _Path:
             len(self._deployments),
             " ".join(self._sentences(chosen)),
             unjudged=self._unjudged(),
+            is_first=chosen is not None and not self._first and len(self._deployments) > 1,
         )
 
     def _calibration(self) -> Calibration:
@@ -307,8 +304,6 @@ class _Path:
             )
             if self.cut:
                 yield "Dearer ones were not looked at: there are too many."
-        elif not self._first and len(self._deployments) > 1 and self._whole:
-            yield "A smaller allocation may do as well; none is among the allowed ones."
         if chosen is not None and not chosen.profiled:
             yield "Nobody measured this allocation; its figures are interpolated."
         if self._dips:

@@ -104,11 +104,14 @@ class Candidates:
 
     def judge_all(self) -> Answer:
         """The cheapest that holds; of several instances only where no single ones do."""
-        return self.judge(self.singles(), self.several(), whole=True)
+        answer = self.judge(self.singles(), self.several())
+        if not answer.is_first:
+            return answer
+        smaller = "A smaller allocation may do as well; none is among the allowed ones."
+        return replace(answer, note=f"{smaller} {answer.note}".strip())
 
-    def judge(self, *sources: Iterable[Deployment], whole: bool = False) -> Answer:
-        """The cheapest of these that holds; see `sla.recommendation.recommend`. They are `whole`
-        where they are all that are allowed."""
+    def judge(self, *sources: Iterable[Deployment]) -> Answer:
+        """The cheapest of these that holds; see `sla.recommendation.recommend`."""
         from workbench.sla.recommendation import recommend
 
         return recommend(
@@ -117,7 +120,6 @@ class Candidates:
             sources,
             self.known,
             self.cost,
-            whole=whole,
         )
 
     def taught(
