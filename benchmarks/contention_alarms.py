@@ -85,6 +85,10 @@ ENDING_S = 10.0
 AFTER_S = 5.0
 """After a competitor has gone, in which an alarm is still of it: looks span up to four seconds."""
 SESSION = "learned"
+STOLEN = "host stolen_s"
+QUIET_STOLEN = 0.01
+"""Share of this host's cores that its hypervisor may give to others, in the middle of the session's
+windows; those of `results/` had a hundredth of that."""
 
 
 class Watched:
@@ -150,10 +154,25 @@ def record(campaign: Path, workspace: Path) -> None:
         sys.exit(f"the campaign ended with exit code {done.returncode}")
 
 
+def refuse_a_stolen_host(taken: Sequence[Measurement], function: str) -> None:
+    """End where a hypervisor gave this host's cores to others while the session was recorded: it is
+    another host from minute to minute, of which a session says nothing. Before anything is played.
+    """
+    rows = counted_rows(taken, function, kpis.P95, CEILING_MS).rows
+    if STOLEN not in rows.features:
+        return
+    share = float(np.median(rows.x[:, rows.features.index(STOLEN)])) / (os.cpu_count() or 1)
+    if share > QUIET_STOLEN:
+        sys.exit(
+            f"the hypervisor gave {share:.1%} of this host's cores to others: not a quiet host"
+        )
+
+
 def limit_of(session: Path, function: str) -> float:
     """Of p95, in ms: between it alone and beside who raises it most, of those that never pause, in
     the middle of their logs."""
     taken = [m for m in asyncio.run(measurements(session)) if m.sample.point.target == function]
+    refuse_a_stolen_host(taken, function)
     beside: dict[str, list[Measurement]] = {}
     for one in taken:
         asked = str(one.sample.point.configuration.workload.get(COMPETITOR, NONE))

@@ -9,6 +9,7 @@ from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import busiest
 from workbench.diagnosis.rule_phrases import most_throttled
 from workbench.diagnosis.rules_memory import THRASHING_PER_S
+from workbench.domain.observations import MOST_STOLEN
 from workbench.measuring.remarks import PLATEAU, THROTTLED_LABEL
 from workbench.measuring.usage import HOST, OWN, SINK, SOURCE
 
@@ -212,13 +213,11 @@ MANY_THREADS = Rule(
     implied=True,
 )
 
-STOLEN = 0.05
-
 
 def _stolen(case: Case) -> Match | None:
     seen = case.seen
     stolen, cores = seen.per_second(HOST, "stolen_s"), seen.host_cores
-    if stolen is None or not cores or stolen < STOLEN * cores:
+    if stolen is None or not cores or stolen < MOST_STOLEN * cores:
         return None
     return Match(
         HOST,
@@ -231,7 +230,7 @@ def _stolen(case: Case) -> Match | None:
 STEAL = Rule(
     "CPU taken by the hypervisor",
     ("stolen_s",),
-    f"{STOLEN:.0%} of the host's cores (steal in /proc/stat; the threshold is ours)",
+    f"{MOST_STOLEN:.0%} of the host's cores (steal in /proc/stat; the threshold is ours)",
     "Measure on a host of your own, or reserve its cores",
     "a neighbour on this host",
     "the host's own processes: a neighbour is among them, a hypervisor is not",

@@ -24,6 +24,8 @@ TRACEFS = "tracefs and root (`evidence: trace` of the campaign)"
 PMU = "perf, and a PMU, which few virtual machines have"
 RESCTRL = "resctrl of the kernel, and root (`evidence: perf` of the campaign)"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
+MOST_STOLEN = 0.05
+"""Share of a host's cores that its hypervisor may give to others before it is told (ours)."""
 THROTTLED_SHARE = "throttled_share"
 """Of quota periods, those in which its own quota stopped a function: a counter to models, though it
 stands in a sample's usage and not in its evidence."""

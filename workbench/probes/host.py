@@ -50,6 +50,11 @@ def read_softirq_s() -> float:
     return parse_softirq_s(Path("/proc/stat").read_text())
 
 
+def read_stolen_s() -> float:
+    """CPU seconds that a hypervisor has given to others since this host started."""
+    return parse_stat(Path("/proc/stat").read_text(), time.monotonic())["stolen_s", ""]
+
+
 def read_busy_s() -> float:
     return parse_busy_s(Path("/proc/stat").read_text(), time.monotonic())
 

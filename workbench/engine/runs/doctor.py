@@ -12,12 +12,13 @@ from typing import Any
 from workbench import plugins
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.lab import Check, HostNoise
+from workbench.domain.observations import MOST_STOLEN
 from workbench.engine.runs import noises
 from workbench.engine.runs.opening import SIMULATED
 from workbench.locks import HostLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
-from workbench.probes import kernel_trace, perf_stat, resctrl
+from workbench.probes import host, kernel_trace, perf_stat, resctrl
 
 FEWEST_CORES = 2
 LEAST_DISK_BYTES = 2_000_000_000
@@ -38,6 +39,7 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
     """
     checks = [
         _cores(),
+        _stolen_cpu(host.read_stolen_s(), host.read_busy_s()),
         _cgroups(),
         _disk(workspace.root),
         _conntrack(),
@@ -153,6 +155,19 @@ def _cores() -> Check:
             "cores", "warning", found, "Source, sink and a function share one: use at least two"
         )
     return Check("cores", "ok", found)
+
+
+def _stolen_cpu(stolen_s: float, busy_s: float) -> Check:
+    """Of the CPU that was wanted here since the host started, what its hypervisor gave to others.
+
+    An idle host is stolen nothing from, so that it is held against busy time, which it is in.
+    """
+    share = stolen_s / max(busy_s, stolen_s, 1.0)
+    found = f"{share:.0%} of the CPU wanted since this host started was given to others"
+    if share > MOST_STOLEN:
+        remedy = "Measure on a host of your own, or reserve its cores"
+        return Check("stolen CPU", "warning", f"{found} by its hypervisor", remedy)
+    return Check("stolen CPU", "ok", found)
 
 
 def _cgroups() -> Check:

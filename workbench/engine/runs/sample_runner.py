@@ -30,6 +30,7 @@ from workbench.engine.runs.faults import Faults
 from workbench.engine.runs.lab_away import LabAway
 from workbench.engine.runs.measurement import LabDriver
 from workbench.engine.runs.progress import ProgressReport
+from workbench.engine.runs.stolen_cpu import StolenCpu
 from workbench.engine.sessions.channel import Publisher
 from workbench.log import logger
 from workbench.measuring.floor import VarianceFloor
@@ -82,6 +83,7 @@ class SampleRunner:
         self._budget = budget
         self._on_host = parts.on_host
         self.busy_host = BusyHost(parts.control, self._waiting, self._warn)
+        self._stolen_cpu = StolenCpu(self._warn)
         self._lab_away = LabAway(parts.control, self._waiting, self._warn)
         self.waited_in_vain_s = 0.0
         """How long it waited for a host that stayed busy until the end."""
@@ -102,11 +104,14 @@ class SampleRunner:
             await self._deploy(target, point, block)
         if self._bench.lacks_bypass(point):
             await self._measure_bypass(point)
+        self._stolen_cpu.begin()
         measurement = await self._bench.measure(point, first_s, floor)
         self._lab_away.answered()
         sample = _taken_for(_marked(measurement.sample, self._out.view.host), purpose)
         self._progress.samples_s += sample.lab_s
         self.busy_host.taken(sample)
+        if self._on_host:
+            await self._stolen_cpu.taken()
         await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
         await self._keep_logs(target.name, sample.id)
         await self._tell_of_site(sample)
