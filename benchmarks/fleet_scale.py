@@ -4,6 +4,7 @@ With `--hosts` a campaign is measured by one simulated host, then by that many, 
 an engine of its own: the longest lab time of a host, anchor points included, over 1/N of one
 host's; `--results FILE` keeps the figures as JSON.
 With `--light` workers that measure nothing are attached to a scheduler, and what it burns is told.
+With `--at-rest` a fleet of simulated hosts comes up: what its keeper and each worker burn then.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import argparse
 import asyncio
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from workbench.descriptors.lab_hosts import load_fleet
@@ -47,6 +50,8 @@ sampling: {{method: uniform, max_samples: {samples}, repetitions: 1, model: curv
 windows: {{warmup: 1 s, window: 3 s}}
 lab: sim
 """
+LONGEST_UP_S, SETTLING_S = 600.0, 30.0
+"""In which a fleet of processes on these cores comes up, and for which it is left alone then."""
 PER_PROCESS = 16
 """Light workers that share a process."""
 
@@ -232,6 +237,52 @@ async def light(hosts: int, seconds: float) -> None:
     )
 
 
+# ------------------------------------------------------------------------- whole fleets at rest
+
+
+def at_rest(hosts: int, seconds: float) -> None:
+    """CPU and memory of a fleet's keeper, scheduler included, and of its workers."""
+    with tempfile.TemporaryDirectory(prefix="fleet-") as name:
+        path = Path(name) / "hosts.yaml"
+        path.write_text(f"kind: hosts\nhosts: {{h: {{kind: simulated, count: {hosts}}}}}\n")
+        workbench = [sys.executable, "-m", "workbench"]
+        given = {"env": {**os.environ, "WORKBENCH_WORKSPACE": name}, "stdout": subprocess.DEVNULL}
+        subprocess.run([*workbench, "fleet", "up", str(path)], **given)  # the keeper goes on
+        try:
+            latest = time.monotonic() + LONGEST_UP_S
+            while len(workers := processes_of("workbench.fleet.lab_worker", name)) < hosts:
+                if time.monotonic() > latest:
+                    sys.exit(f"{len(workers)} of {hosts} hosts came up in {LONGEST_UP_S:g} s")
+                time.sleep(1.0)
+            time.sleep(SETTLING_S)
+            keeper = processes_of("workbench.fleet.keeper", name)
+            assert len(keeper) == 1, keeper
+            before = cpu_s(keeper[0]), sum(map(cpu_s, workers))
+            time.sleep(seconds)
+            kept, worked = cpu_s(keeper[0]) - before[0], sum(map(cpu_s, workers)) - before[1]
+            print(
+                f"{hosts} hosts at rest: keeper {1e3 * kept / seconds:.0f} ms/s "
+                f"({1e3 * kept / seconds / hosts:.2f} a host), {memory_mib(keeper[0]):.0f} MiB; "
+                f"a worker {1e3 * worked / seconds / hosts:.1f} ms/s, "
+                f"{memory_mib(workers[0]):.0f} MiB"
+            )
+        finally:
+            subprocess.run([*workbench, "fleet", "down", str(path)], check=True, **given)
+
+
+def processes_of(module: str, workspace: str) -> list[int]:
+    """Processes that run a module for that workspace."""
+    found = []
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            if module.encode() not in command:
+                continue
+            if workspace.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
 def cpu_s(pid: int) -> float:
     return parse_stat_cpu_s((PROC / str(pid) / "stat").read_text())
 
@@ -250,10 +301,13 @@ def main() -> None:
     asked.add_argument("--planned", action="store_true", help="plans only: nothing is measured")
     asked.add_argument("--results", type=Path, help="JSON file for what `--hosts` measured")
     asked.add_argument("--light", type=int, nargs="*", default=[])
+    asked.add_argument("--at-rest", type=int, nargs="*", default=[])
     asked.add_argument("--seconds", type=float, default=20.0)
     given = asked.parse_args()
     for hosts in given.light:
         asyncio.run(light(hosts, given.seconds))
+    for hosts in given.at_rest:
+        at_rest(hosts, given.seconds)
     if given.hosts and given.planned:
         planned(given.hosts, given.configurations, given.samples)
     elif given.hosts:
