@@ -171,6 +171,8 @@ class Queue:
         if session == HOST_NOISE and self._host_busy:
             await self._host.stop()
             return Done("the host is not measured any more")
+        if "_starting" in vars(self) and self._starting.stop(session):
+            return Done("it is given up; nothing was measured")
         await self._run(session).stop(by, abort=abort)
         if abort:
             return Done("it ends now; the samples taken so far are stored")
