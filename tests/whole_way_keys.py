@@ -12,7 +12,7 @@ from terminal import Terminal
 ENTER, ESCAPE, TAB, DOWN, CLEAR = "\r", "\x1b", "\t", "\x1b[B", "\x15"
 RUN, ASK = "\x1b[15~", "\x12"
 """F5 and ctrl-r."""
-SESSION = "campaign-1"
+SESSION = "untitled-1"
 SLA = "p95<=200ms @ rate=300/s, filesize=10kB"
 PLACE_OF_KUSTOMIZE = 5
 """Among the formats, by their names."""
@@ -53,7 +53,7 @@ def choose(screen: Terminal) -> None:
     step(screen, "haproxy", CLEAR, "25%, 50%", *[TAB] * 7)
     step(screen, "SLA", SLA, *[TAB] * 2)
     step(screen, "samples", CLEAR, "4", *[TAB] * 3)
-    step(screen, "lab", "s")
+    step(screen, "lab", "s", ENTER)
     screen.until("‹ sim ›")
     screen.press(ESCAPE)
     screen.until("≤ 32 samples", "can be run")

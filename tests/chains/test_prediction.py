@@ -113,10 +113,10 @@ def test_extrapolation_is_said_by_name() -> None:
     said = predicted(2000.0, vcpu=4.0)
     assert said.extrapolates
     a, b = said.functions
-    assert a.extrapolated == ("concurrent=2000 is outside 1 to 1000",)
+    assert a.extrapolated == ("2000 clients is outside 1 to 1000",)
     assert b.extrapolated == (
         "b.vcpu=4 is outside 0.5 to 1",
-        "concurrent=2000 is outside 1 to 1000",
+        "2000 clients is outside 1 to 1000",
     )
 
 

@@ -84,10 +84,10 @@ async def with_chain(engine: Engine) -> DraftShown:
 
 async def test_a_new_draft_lacks_targets_alone(engine: Engine) -> None:
     new = await draft(engine, StartDraft())
-    assert new.name == "campaign"
+    assert new.name == "untitled"
     assert [m.field for m in new.mistakes] == ["targets"]
     assert new.campaign is None
-    assert (await draft(engine, StartDraft())).name == "campaign-2"
+    assert (await draft(engine, StartDraft())).name == "untitled-2"
 
 
 async def test_a_draft_is_planned_like_a_campaign(engine: Engine) -> None:

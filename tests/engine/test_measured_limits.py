@@ -124,14 +124,14 @@ async def test_what_is_carried_is_not_above_what_measured_breakpoints_allow(tmp_
         # At 100 clients one core of tinyproxy takes 1 s, and at 400 a quarter of haproxy's 1.6 s.
         (
             "1100ms",
-            "12 cheaper allocations (tinyproxy at concurrent=100: 9, haproxy at concurrent=400: 3)",
-            "6 cheaper allocations. tinyproxy was measured up to concurrent=100; at 133.3 to 400",
+            "12 cheaper allocations (tinyproxy at 100 clients: 9, haproxy at 400 clients: 3)",
+            "6 cheaper allocations. tinyproxy was measured up to 100 clients; at 133.3 to 400",
         ),
         # Of two or three tinyproxies each has its share of the clients: that was not measured.
         (
             "900ms",
-            "14 cheaper allocations (tinyproxy at concurrent=100: 12, haproxy at concurrent=400: 2",
-            "4 cheaper allocations. tinyproxy was measured up to concurrent=100; at 133.3 to 200",
+            "14 cheaper allocations (tinyproxy at 100 clients: 12, haproxy at 400 clients: 2",
+            "4 cheaper allocations. tinyproxy was measured up to 100 clients; at 133.3 to 200",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from engine_watching import LONGEST_S, SLOW, Watched, start
 
+from workbench.domain.errors import Stopped
 from workbench.domain.events import SampleTaken
 from workbench.domain.lab import HostFacts
 from workbench.domain.messages import EngineStatus, GetStatus, ResumeSession, StopRun
@@ -47,6 +48,28 @@ async def test_what_a_run_waits_for_while_its_lab_opens_is_told(
     assert await preparing() == ""
     async with client.follow("built") as feed:
         assert (await Watched(feed).finish()).outcome == "done"
+
+
+async def test_a_run_is_given_up_while_its_lab_opens(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, never = asyncio.Event(), asyncio.Event()
+
+    async def building(self: SimulatedLab) -> HostFacts:
+        opening.set()
+        await never.wait()
+        raise AssertionError
+
+    monkeypatch.setattr(SimulatedLab, "open", building)
+    starting = asyncio.create_task(start(client, "given-up"))
+    async with asyncio.timeout(LONGEST_S):
+        await opening.wait()
+        await client.ask(StopRun("given-up", abort=True))
+        with pytest.raises(Stopped, match="given up before anything was measured"):
+            await starting
+    status = await client.ask(GetStatus())
+    assert isinstance(status, EngineStatus)
+    assert (status.preparing, status.running) == ("", "")
 
 
 async def test_planning_is_told_and_the_worker_warms_up_before_the_lab_opens(

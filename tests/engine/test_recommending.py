@@ -194,7 +194,7 @@ async def test_where_nothing_holds_what_comes_closest_is_named(
         (asked("p95<=1s"), SlaIncomplete, "does not say the load"),
         (asked("jitter<=10ms @ concurrent=80"), KpiUnknown, "was not profiled"),
         (asked("p95<=2min @ concurrent=80"), KpiUnknown, "tells nothing apart"),
-        (asked("p95<=1s @ concurrent=8000"), OutsideProfile, "concurrent=4 to 500"),
+        (asked("p95<=1s @ concurrent=8000"), OutsideProfile, " to 500 clients"),
         (asked("p95<=1s @ concurrent=80, filesize=1MB"), OutsideProfile, "filesize_bytes"),
         (asked(SLA, "p95<=1s @ concurrent=81"), SlaContradiction, "different loads"),
         (asked(SLA, confidence=1.0), ConfidenceRefused, "Nothing measured is certain"),

@@ -15,7 +15,7 @@ HEAVY = ("duckdb", "aiodocker", "sklearn", "scipy", "pydantic", "ruamel", "async
 def modules_after(statement: str) -> set[str]:
     code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_importing_the_engine_imports_no_screen() -> None:
@@ -33,6 +33,17 @@ def test_importing_the_screens_imports_nothing_heavy() -> None:
 def test_help_needs_neither_screens_nor_science() -> None:
     loaded = modules_after("import workbench.cli.app")
     assert not {m for m in loaded if m.split(".")[0] in (*HEAVY, "textual", "numpy", "rich")}
+
+
+def test_a_command_that_only_asks_needs_no_science(tmp_path: Path) -> None:
+    """`ls` where no engine runs starts one in its own process: what that imports is waited for."""
+    asked = f"sys.argv = ['workbench', '--workspace', {str(tmp_path)!r}, 'ls']"
+    ask = "import contextlib, workbench.cli\nwith contextlib.suppress(SystemExit):"
+    loaded = modules_after(f"{asked}\n{ask}\n    workbench.cli.main()")
+    assert "workbench.engine.core" in loaded
+    assert not {m for m in loaded if m.split(".")[0] in ("numpy", "scipy", "ruamel", "textual")}
+    rooms = ("models", "sampling", "queues", "traffic", "labs.simulated")
+    assert not {m for m in loaded if m.startswith(tuple(f"workbench.{r}." for r in rooms))}
 
 
 @pytest.mark.parametrize("room", ["measuring", "queues", "models", "sampling"])

@@ -55,6 +55,10 @@ BAD: dict[str, tuple[list[Sample], str]] = {
         "is the same in all 3 samples",
     ),
     "a single sample": ([at(100.0)], "has 1 sample, all at one operating point"),
+    "a single one of four that were measured": (
+        [at(100.0), at(200.0, reason="errors"), *(at(wl, overloaded=True) for wl in (4e2, 8e2))],
+        r"has 1 sample of 4 that states p95_ms \(1 are invalid, 2 only bound it or lack it\), all",
+    ),
     "two samples at one point": (
         [at(100.0), at(100.0, 6.0, repetition=1)],
         "has 2 samples, all at one operating point",

@@ -233,7 +233,7 @@ def test_what_holds_at_the_asked_load_but_not_below_it_is_passed_over_and_said()
     answer = answered([p95(1200.0, 8.0)], Foretold("p95_ms", dipping, 0.02), resources=one)
     assert answer.chosen is not None
     assert answer.chosen.allocation["proxy.vcpu"] == 2.0
-    assert "hold at concurrent=8 but not at every lower load: 1" in answer.note
+    assert "hold at 8 clients but not at every lower load: 1" in answer.note
     assert answer.chosen.margin_wl == pytest.approx(
         2 * 12.0 * math.exp(-1.645 * 0.02) - 8.0, rel=0.02
     )
@@ -323,7 +323,7 @@ def test_an_allocation_outside_of_the_samples_is_not_recommended_but_counted() -
 
 
 def test_where_nothing_was_profiled_around_the_load_that_is_refused() -> None:
-    with pytest.raises(OutsideProfile, match=r"none of the 16 .* concurrent=80: the combination"):
+    with pytest.raises(OutsideProfile, match=r"none of the 16 .* 80 clients: the combination"):
         answered([p95(800.0, 80.0)], Foretold("p95_ms", response, known=(1.0, 60.0)))
     beyond = (Parameter("proxy.vcpu", (4.0,)), Parameter("cache.vcpu", (1.0,)))
     with pytest.raises(OutsideProfile, match=r"proxy\.vcpu lies outside of the samples"):

@@ -208,14 +208,19 @@ async def test_a_text_typed_into_a_choice_changes_nothing(tmp_path: Path) -> Non
         await pilot.press(*"p95<=200ms", "at", *"rate=300/s")
         await settled(pilot)
         assert form.field("sampler").value == before
+        assert "← → choose: no p95" in await redrawn(pilot), (
+            "what is typed is seen, and what to press"
+        )
+        await pilot.press("enter")
+        assert form.field("sampler").entry.has_focus, "it was not known what was meant"
         await pilot.press("right")
         await settled(pilot)
-        await pilot.press(*"he")
+        await pilot.press(*"he", "enter")
         await settled(pilot)
-        assert draft.at("sampling", "method") == "heuristic", "letters, once they mean something"
+        assert draft.at("sampling", "method") == "heuristic", "letters, once they are taken"
 
 
-async def test_letters_find_a_value_after_a_miss_and_after_any_other_key(tmp_path: Path) -> None:
+async def test_letters_look_for_a_value_and_enter_takes_it(tmp_path: Path) -> None:
     async with campaigning(PricingClient(tmp_path)) as pilot:
         form = screen_of(pilot).form
         assert form is not None
@@ -223,18 +228,23 @@ async def test_letters_find_a_value_after_a_miss_and_after_any_other_key(tmp_pat
         before = lab.value
         form.edit("lab")
         await pilot.press("s")
-        assert lab.value == "sim"
-        await pilot.press("d")
-        assert lab.value == "docker", "no value begins with sd"
+        assert lab.value == before, "it is looked for, and not chosen"
+        assert "sim?  ⏎ takes it" in await redrawn(pilot)
         await pilot.press("z")
-        assert lab.value == before, "no value begins with z"
-        await pilot.press("s")
+        assert "← → choose: no sz" in await redrawn(pilot)
+        await pilot.press("backspace", "enter")
         assert lab.value == "sim"
-        await pilot.press("insert", "z")
-        assert lab.value == "sim", "as it was since the other key"
+        form.edit("lab")
+        await pilot.press("d", "down")
+        form.edit("lab")
+        assert lab.value == "sim", "who goes on without enter has chosen nothing"
+        assert "‹ sim ›" in await redrawn(pilot)
 
 
-@pytest.mark.parametrize(("written", "named"), [('preset = "vim"', False), ("", True)])
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [('preset = "vim"', True), ('[keys]\n"draft.run" = ["R"]', False), ("", True)],
+)
 async def test_a_form_names_no_key_that_is_text_in_it(
     written: str, named: bool, tmp_path: Path
 ) -> None:
@@ -256,11 +266,11 @@ async def test_one_visit_of_a_line_is_one_step_to_take_back(tmp_path: Path) -> N
         assert form is not None
         before = draft.at("sampling", "method")
         form.edit("sampler")
-        for key in ("right", "right", "left", "h", "e"):
+        for key in ("right", "right", "left", "h", "e", "enter"):
             await pilot.press(key)
             await settled(pilot)
         assert draft.at("sampling", "method") == "heuristic"
-        await pilot.press("down", "0", "up", "right")
+        await pilot.press("0", "up", "right")
         await settled(pilot)
         await pilot.press("escape", "u", "u")
         await settled(pilot)

@@ -467,6 +467,24 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
         assert "starting" not in screen_text(app)
 
 
+async def test_a_run_is_given_up_before_it_begins() -> None:
+    client = FakeClient()
+    client.lab_opens.clear()
+    client.status = replace(client.status, preparing="demo: image 2 of 5: tinyproxy")
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, command=RunCampaign("demo"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "image 2 of 5" in screen_text(app), "what it waits for")
+        await pilot.press("p")
+        assert flashed(app) == "The lab is still being made ready: S gives it up."
+        await pilot.press("S", "y")
+        await until(pilot, lambda: len(client.commands()) == 2, "it is told")
+        assert client.commands() == [RunCampaign("demo"), StopRun("demo", abort=True)]
+
+
 async def test_a_recording_is_shown_while_the_lab_is_made_ready_and_gives_way_to_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ from workbench.chains.base import functions_of
 from workbench.chains.demand import CpuAlone
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.lab import HostFacts
+from workbench.domain.load_words import load_words
 from workbench.domain.parameters import Configuration, ParameterValue, carried_over
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target
@@ -66,7 +67,8 @@ class Part:
                 yield f"{key}={_shown(value)} is outside {_range(known)}"
         low, high = self.loads.get(kpi, (0.0, math.inf))
         if not _between(wl, low, high):
-            yield f"{self.primary}={figure(wl)} is outside {figure(low)} to {figure(high)}"
+            given = load_words(self.primary, figure(wl))
+            yield f"{given} is outside {figure(low)} to {figure(high)}"
 
     def unknown(self, own: Configuration) -> Iterator[str]:
         """Keys that a configuration sets and no sample of the profile does."""

@@ -50,7 +50,7 @@ def evidence(found: Sequence[EvidenceRow]) -> AnswerTable:
     for row in found:
         by_what.setdefault((row.what, row.unit), {})[row.component] = row
     return AnswerTable.of(
-        ("alone → here", *functions),
+        ("alone → chained", *functions),
         (
             (f"{what}, {unit}", *(_both(own.get(name)) for name in functions))
             for (what, unit), own in by_what.items()

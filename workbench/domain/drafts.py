@@ -16,6 +16,8 @@ from workbench.domain.errors import Mistake
 from workbench.domain.requests import Command, Done, Query
 from workbench.domain.topology import Node, Placement, Role, VnfTemplate
 
+UNTITLED = "untitled"
+"""What a draft from nothing is called: `campaign campaign` reads like a mistake."""
 PREFIX = "draft:"
 """Before a draft's name where campaigns are named."""
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from workbench import __version__, files
@@ -24,7 +25,6 @@ from workbench.domain.messages import Failed, Hello, Request
 from workbench.engine.admission import Admission
 from workbench.engine.answers.jobs import Jobs
 from workbench.engine.control_locks import ControlLocks
-from workbench.engine.drafts import Drafts
 from workbench.engine.function_watching import ReportedWatches
 from workbench.engine.handlers import HANDLERS
 from workbench.engine.handlers.registry import Services
@@ -32,7 +32,7 @@ from workbench.engine.lag import LagMonitor
 from workbench.engine.learning.pool import Pool
 from workbench.engine.notifying import Notifier
 from workbench.engine.runs.idle_work import IdleWork
-from workbench.engine.runs.queue import Queue
+from workbench.engine.runs.queue import PARTS, Queue
 from workbench.engine.runs.strays import reap_strays
 from workbench.engine.sessions.channel import Channel, Following
 from workbench.engine.sessions.fleet_sessions import FleetSessions
@@ -105,7 +105,7 @@ class Engine:
             self.library,
             self.queue,
             self._jobs,
-            Drafts(workspace),
+            workspace,
             self.admission.control_locks,
             self._fleets,
             ReportedWatches(),
@@ -246,6 +246,10 @@ class Engine:
         """Remove strays of dead sessions, without holding up who waits for the engine."""
         self._do_in_background(self._reap())
 
+    def import_in_background(self) -> None:
+        """What runs and drafts need: after the socket answers, and before the first of them."""
+        self._do_in_background(asyncio.to_thread(_import_the_rest))
+
     async def _reap(self) -> None:
         try:
             await self._removed_strays()
@@ -347,3 +351,8 @@ class Engine:
                 yield following
             finally:
                 channel.unfollow(following)
+
+
+def _import_the_rest() -> None:
+    for name in (*PARTS, "workbench.engine.drafts"):
+        import_module(name)

@@ -71,7 +71,7 @@ class Drafts:
 
     def start(self, name: str, template: str) -> DraftShown:
         text = drafts.beginning(template, self._workspace)
-        wanted = name or template.removeprefix(asked.PREFIX) or "campaign"
+        wanted = name or template.removeprefix(asked.PREFIX) or asked.UNTITLED
         path = self._path(wanted)
         if name and path.exists():
             raise NameTaken(

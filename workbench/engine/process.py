@@ -25,6 +25,7 @@ async def serving(workspace: Workspace, *, http: str | None = None) -> AsyncIter
     try:
         await server.open()
         engine.reap_in_background()
+        engine.import_in_background()
         yield engine
     finally:
         # Runs are interrupted first, so that followers see how they ended before we hang up.

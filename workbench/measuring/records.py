@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from workbench.domain.competitors import COMPETITOR
 from workbench.domain.samples import KpiDefinition
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+if TYPE_CHECKING:  # who only hands records on needs no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+else:
+    Floats = Integers = Any
 
 ObservedKey = tuple[str, str, str]
 """Component, name and detail of an observation."""
@@ -79,6 +83,8 @@ class RequestRecords:
 
     @property
     def finished(self) -> NDArray[np.bool_]:
+        import numpy as np
+
         return np.isfinite(self.end_s)
 
     @property

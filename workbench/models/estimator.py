@@ -124,8 +124,10 @@ class EncodedRegressor(ProfileEstimator):
         return None
 
 
-def must_teach(X: Floats, y: Floats, what: str, floor: float = -math.inf) -> None:
+def must_teach(X: Floats, y: Floats, what: str, floor: float = -math.inf, part: str = "") -> None:
     """Raise `DataError` if a whole table, `what` it is of, holds nothing that a model can learn.
+
+    `part` is said behind the number of its samples, where more were measured.
 
     A y that is nowhere above `floor`, what a model cannot tell from zero, is learned: that a
     function lost nothing at any load is what its chain is forecast from.
@@ -133,7 +135,7 @@ def must_teach(X: Floats, y: Floats, what: str, floor: float = -math.inf) -> Non
     points = len(np.unique(X, axis=0))
     if points < 2:
         raise DataError(
-            f"has {len(y)} sample{'s' * (len(y) != 1)}, all at one operating point",
+            f"has {len(y)} sample{'s' * (len(y) != 1)}{part}, all at one operating point",
             where=what,
             remedy="Measure at more operating points",
         )

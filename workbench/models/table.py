@@ -123,10 +123,8 @@ def table_of(
         raise DataError("has no samples", where=target, remedy="Measure some first")
     used = [s for s in own if stated(s, kpi)]
     if not used:
-        invalid = sum(not s.valid for s in own)
         raise DataError(
-            f"none of {len(own)} samples states {kpi}: {invalid} are invalid, "
-            f"{len(own) - invalid} only bound it or lack it",
+            f"none of {len(own)} samples states {kpi}: {_why_unused(own, kpi)}",
             where=target,
             remedy="Measure at loads that the function carries, or choose another KPI",
         )
@@ -150,6 +148,20 @@ def table_of(
         tuple(s.id for s in used),
         ceiling,
     )
+
+
+def part_said(target: str, samples: Sequence[Sample], kpi: str) -> str:
+    """Of how many samples of a target its table is a part, and why of no more; empty: it is all."""
+    own = [s for s in samples if s.point.target == target]
+    if all(stated(s, kpi) for s in own):
+        return ""
+    return f" of {len(own)} that states {kpi} ({_why_unused(own, kpi)})"
+
+
+def _why_unused(own: Sequence[Sample], kpi: str) -> str:
+    invalid = sum(not s.valid for s in own)
+    bound = sum(s.valid and not stated(s, kpi) for s in own)
+    return f"{invalid} are invalid, {bound} only bound it or lack it"
 
 
 def columns_of(configurations: Iterable[Configuration]) -> tuple[Column, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import ParameterValue
+from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.recommendations import Deployment
 from workbench.models.forecast import Points
 
@@ -25,6 +25,7 @@ class Profiled:
     workload : values of each workload parameter.
     allotments : the resources of one function that were measured together.
     ceilings : by KPI, the figure above which samples were not told apart, in the KPI's unit.
+    loads : the lowest and the highest load of each function.
     """
 
     primary: str
@@ -33,6 +34,7 @@ class Profiled:
     workload: Mapping[str, tuple[ParameterValue, ...]] = field(default_factory=dict)
     allotments: frozenset[Allotment] = frozenset()
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    loads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -48,19 +50,25 @@ class Profiled:
             raise DataError("nothing was profiled", remedy="Measure some samples first")
         workload: dict[str, dict[ParameterValue, None]] = {}
         allotments: set[Allotment] = set()
-        for configuration in {configuration for configuration, _ in points}:
+        by_configuration: dict[Configuration, list[float]] = {}
+        for configuration, wl in points:
+            by_configuration.setdefault(configuration, []).append(wl)
+        loads: dict[str, list[float]] = {}
+        for configuration, wls in by_configuration.items():
             for key, value in configuration.workload.items():
                 workload.setdefault(key, {})[value] = None
             deployment = Deployment(configuration.resources)
             allotments |= {frozenset(own.items()) for own in deployment.functions.values()}
-        loads = [wl for _, wl in points]
+            for function in deployment.functions:
+                loads.setdefault(function, []).extend(wls)
         return cls(
             primary,
-            (min(loads), max(loads)),
+            _range(wl for _, wl in points),
             integer,
             {key: tuple(sorted(values, key=_order)) for key, values in workload.items()},
             frozenset(allotments),
             dict(ceilings or {}),
+            {function: _range(wls) for function, wls in loads.items() if function},
         )
 
     def covers(self, deployment: Deployment) -> bool:
@@ -80,6 +88,11 @@ class Profiled:
         given = {**deployment.allocation, **workload}
         beyond = [key for key, value in given.items() if not within(value, known.get(key, ()))]
         return (*beyond, *([] if within(wl, self.wl) else [self.primary]))
+
+
+def _range(loads: Iterable[float]) -> tuple[float, float]:
+    known = tuple(loads)
+    return min(known), max(known)
 
 
 def _order(value: ParameterValue) -> tuple[bool, float, str]:

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from workbench.domain.errors import NothingAllowed, OutsideProfile
+from workbench.domain.load_words import load_words, profiled_words
 from workbench.domain.recommendations import Choice, Deployment, Recommendation
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools
@@ -282,7 +283,8 @@ class _Path:
         what = ", ".join(keys) or "the combination of load and resources"
         return OutsideProfile(
             f"none of the {len(self._deployments)} allowed allocations was profiled around "
-            f"{name}={figure(self._question.wl)}: {what} lies outside of the samples",
+            f"{load_words(name, figure(self._question.wl))}: {what} lies outside of the samples, "
+            f"which are of {profiled_words(name, self._profiled.loads)}",
             remedy="Profile there, or allow allocations between those that were profiled",
         )
 
@@ -308,6 +310,6 @@ class _Path:
             yield "Nobody measured this allocation; its figures are interpolated."
         if self._dips:
             yield (
-                f"Passed over, because they hold at {name}={figure(question.wl)} but not at every "
-                f"lower load: {self._dips} allocations."
+                f"Passed over, because they hold at {load_words(name, figure(question.wl))} but "
+                f"not at every lower load: {self._dips} allocations."
             )

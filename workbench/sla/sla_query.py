@@ -15,6 +15,7 @@ from workbench.domain.errors import (
     SlaIncomplete,
 )
 from workbench.domain.kpis import carried, of
+from workbench.domain.load_words import load_words, profiled_words
 from workbench.domain.parameters import ParameterValue, Sla
 from workbench.models.scales import figure
 from workbench.sla.profiled import Profiled, within
@@ -155,14 +156,14 @@ def _load(slas: Sequence[Sla], profiled: Profiled) -> float:
     (wl,) = loads
     if profiled.integer and wl != round(wl):
         raise OutsideProfile(
-            f"{name}={figure(wl)} is no whole number, and {name} comes whole",
+            f"a load of {load_words(name, figure(wl))} is no whole number, which it must be",
             where=_text(slas[0]),
             remedy=f"Ask for {name}={figure(math.ceil(wl))}",
         )
     if not within(wl, profiled.wl):
         raise OutsideProfile(
-            f"{name}={figure(wl)} lies outside everything that was profiled, which is "
-            f"{name}={figure(profiled.wl[0])} to {figure(profiled.wl[1])}",
+            f"a load of {load_words(name, figure(wl))} lies outside everything that was profiled, "
+            f"which is {profiled_words(name, profiled.loads)}",
             where=_text(slas[0]),
             remedy=PROFILE_FARTHER,
         )

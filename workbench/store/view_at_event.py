@@ -12,8 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.events import Event, ModelFitted, PointAsked, RunFinished, SampleTaken
 from workbench.domain.parameters import Configuration
@@ -263,6 +261,8 @@ def time_line(cursor: Cursor, session: str, past: EarlierEvents | None = None) -
 
 def _played(cursor: Cursor) -> tuple[tuple[float, float], ...]:
     """When the session came to at most `KNOTS` places, and after how long its replay does."""
+    import numpy as np  # of all that reads sessions only this needs it
+
     times = cursor.execute("SELECT happened_at FROM events ORDER BY seq").fetchnumpy()
     at = np.asarray(times["happened_at"], dtype=float)
     if not len(at):

@@ -164,6 +164,9 @@ class WorkbenchApp(TakingApp):
         else:
             await super().on_event(event)
 
+    def type_again(self, event: Key) -> None:
+        self.keyboard.typed(Key(event.key, event.character))  # the old one has had its turn
+
     # ------------------------------------------------------------------------- the engine
 
     async def client(self) -> Client:

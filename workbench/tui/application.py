@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textual.app import App
+from textual.events import Key
 from textual.screen import Screen
 
 from workbench.domain.messages import Request, ResumeSession, RunCampaign
@@ -85,6 +86,10 @@ class Application(App[None]):
         """The first key of an action, as people write it."""
 
     # ------------------------------------------------------------------------- screens
+
+    @abstractmethod
+    def type_again(self, event: Key) -> None:
+        """Hand on a key as if it were typed now."""
 
     @property
     @abstractmethod

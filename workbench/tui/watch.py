@@ -124,6 +124,12 @@ class Watch:
         return here and self.role == "operator"
 
     @property
+    def starting(self) -> str:
+        """What to call a run of ours that is made ready, where it can be given up; else empty."""
+        able = self.role == "operator" and not self.lost and self.preparing
+        return _named(self.command) if able else ""
+
+    @property
     def drives(self) -> bool:
         """Whether control is ours."""
         return self.control_lock.driver != "" and self.control_lock.driver == self.person

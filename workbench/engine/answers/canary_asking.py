@@ -17,6 +17,7 @@ from workbench.domain.parameters import (
     Configuration,
     Parameter,
     ParameterValue,
+    PrimaryWorkload,
     Sla,
     grid,
 )
@@ -246,9 +247,13 @@ def _why_there(subject: Subject, canary: RetrainChain) -> tuple[str, ...]:
 
 def _must_be_profiled(subject: Subject, wl: float) -> None:
     """Raises `OutsideProfile` for a load that the chain and its functions were not to have."""
-    ranges = [subject.primary, *(subject.plan_of(vnf).primary for vnf in subject.chain.vnfs)]
-    low, high = min(one.low for one in ranges), max(one.high for one in ranges)
-    must_be_within(wl, subject.primary.name, low, high, "--sla")
+    loads = {vnf.name: _range(subject.plan_of(vnf).primary) for vnf in subject.chain.vnfs}
+    loads[subject.chain.name] = _range(subject.primary)
+    must_be_within(wl, subject.primary.name, loads, "--sla")
+
+
+def _range(primary: PrimaryWorkload) -> tuple[float, float]:
+    return primary.low, primary.high
 
 
 def _only(parameter: Parameter, allotted: Mapping[str, ParameterValue]) -> Parameter:

@@ -16,6 +16,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import PROFILE_FARTHER, OutsideProfile, UsageError
 from workbench.domain.lab import HostFacts
+from workbench.domain.load_words import load_words, profiled_words
 from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery
 from workbench.domain.samples import Sample
@@ -331,17 +332,20 @@ def _must_be_reached(
     reach: Mapping[str, tuple[float, float]],
     visits: Mapping[str, float],
 ) -> None:
-    low = min(low / visits[vnf] for vnf, (low, _) in reach.items())
-    high = max(high / visits[vnf] for vnf, (_, high) in reach.items())
-    must_be_within(wl, name, low, high, "at")
+    loads = {vnf: (low / visits[vnf], high / visits[vnf]) for vnf, (low, high) in reach.items()}
+    must_be_within(wl, name, loads, "at")
 
 
-def must_be_within(wl: float, name: str, low: float, high: float, where: str) -> None:
-    """Raises `OutsideProfile` for a load outside of those that were profiled."""
+def must_be_within(
+    wl: float, name: str, loads: Mapping[str, tuple[float, float]], where: str
+) -> None:
+    """Raises `OutsideProfile` for a load outside of those that were profiled, by what they are
+    of."""
+    low, high = min(low for low, _ in loads.values()), max(high for _, high in loads.values())
     if not low * (1.0 - 1e-9) <= wl <= high * (1.0 + 1e-9):
         raise OutsideProfile(
-            f"{name}={wl:.6g} lies outside everything that was profiled, which is "
-            f"{name}={low:.6g} to {high:.6g}",
+            f"a load of {load_words(name, f'{wl:.6g}')} lies outside everything that was profiled, "
+            f"which is {profiled_words(name, loads)}",
             where=where,
             remedy=PROFILE_FARTHER,
         )

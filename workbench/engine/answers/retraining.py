@@ -26,6 +26,7 @@ from workbench.domain.events import (
     ModelRolledBack,
     ProposalDecided,
 )
+from workbench.domain.load_words import load_words
 from workbench.domain.messages import Done
 from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
@@ -304,7 +305,8 @@ async def _walk(
     try:
         async with trials(replace(asked, points=len(walk.plan.loads))) as lab:
             while (ask := walk.ask) is not None:
-                say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
+                load = load_words(case.primary.name, f"{ask.point.wl:g}")
+                say(f"{case.chain}: {ask.why}, {load}")
                 try:
                     sample = await lab.measure(case.chain, ask.point.configuration, ask.point.wl)
                 except BudgetSpent as spent:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.counts import counted
+from workbench.domain.load_words import load_words
 from workbench.domain.parameters import Configuration
 from workbench.domain.recommendations import Deployment
 from workbench.engine.answers.performance import PredictedDeployments
@@ -52,7 +53,7 @@ def told_of_unjudged(
     failed, name = sum(failing.values()), predicted.order.primary.name
     if failed:
         each = ", ".join(
-            f"{one.vnf} at {name}={figure(one.by)}: {failing[one.vnf]}"
+            f"{one.vnf} at {load_words(name, figure(one.by))}: {failing[one.vnf]}"
             for one in functions
             if failing[one.vnf]
         )
@@ -64,7 +65,7 @@ def told_of_unjudged(
             if loads := sorted({figure(wl): wl for wl in beyond[one.vnf]}.values()):
                 asked = " to ".join(dict.fromkeys(map(figure, (loads[0], loads[-1]))))
                 yield (
-                    f"{one.vnf} was measured up to {name}={figure(one.top)}; "
+                    f"{one.vnf} was measured up to {load_words(name, figure(one.top))}; "
                     f"at {asked} nobody knows."
                 )
 

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import Command, EngineStatus, Hello, Request
 from workbench.engine.answers.jobs import Jobs
 from workbench.engine.control_locks import ControlLocks
-from workbench.engine.drafts import Drafts
 from workbench.engine.function_watching import ReportedWatches
 from workbench.engine.learning.scoring import Say
 from workbench.engine.runs.queue import Queue
 from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
+from workbench.paths import Workspace
+
+if TYPE_CHECKING:  # its imports take longer than a command that only asks
+    from workbench.engine.drafts import Drafts
 
 Q = TypeVar("Q", bound=Request[Any])
 R = TypeVar("R")
@@ -42,13 +46,19 @@ class Services:
     library: Library
     queue: Queue
     jobs: Jobs
-    drafts: Drafts
+    workspace: Workspace
     control_locks: ControlLocks
     fleets: FleetSessions
     watches: ReportedWatches
     status: Callable[[], EngineStatus]
     reap: Callable[[], Awaitable[tuple[str, ...]]]
     end: Callable[[], None]
+
+    @cached_property
+    def drafts(self) -> Drafts:
+        from workbench.engine.drafts import Drafts
+
+        return Drafts(self.workspace)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,15 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from workbench.domain.errors import EngineError, PluginError
-from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion, advise, warm
 from workbench.log import logger
 from workbench.probes.process import PROC, parse_stat_cpu_s
+
+if TYPE_CHECKING:  # its imports take longer than a command that only asks
+    from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,6 +85,8 @@ class Pool:
 
     def warm(self) -> None:
         """Start the worker and its imports; returns at once."""
+        from workbench.engine.learning.sampler_worker import warm
+
         if self._warming is None:
             self._warming = asyncio.ensure_future(self.run(warm))
             self._warming.add_done_callback(_look_at)
@@ -138,6 +142,8 @@ class Pool:
         self, question: SamplerQuestion, everything: Callable[[], SamplerQuestion]
     ) -> Advice:
         """Ask the worker; where it has lost its state, ask again with `everything`."""
+        from workbench.engine.learning.sampler_worker import advise
+
         advice = await self.run(advise, question)
         if advice is None:
             advice = await self.run(advise, everything())

@@ -264,7 +264,7 @@ def table_for(campaign: Campaign, target: str, samples: Sequence[Sample], kpi: s
     """What every model learns from. Raises `DataError`: the sentence says what is missing."""
     from workbench.models.estimator import must_teach
     from workbench.models.scales import log_kpi
-    from workbench.models.table import table_of
+    from workbench.models.table import part_said, table_of
 
     table = table_of(
         target,
@@ -273,7 +273,8 @@ def table_for(campaign: Campaign, target: str, samples: Sequence[Sample], kpi: s
         kpi_max=ceiling_of(campaign, samples, kpi),
         primary=campaign.target_plan(target).primary,
     )
-    must_teach(table.X, table.y, f"{target}, {kpi}", log_kpi(kpi, 0.0))
+    part = part_said(target, samples, kpi)
+    must_teach(table.X, table.y, f"{target}, {kpi}", log_kpi(kpi, 0.0), part)
     return table
 
 

@@ -19,7 +19,6 @@ from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import DefinedLab, Lab, LabSettings
 from workbench.labs.recorded_options import RecordedOptions
-from workbench.labs.simulated.options import SimulationOptions
 from workbench.paths import SHIPPED_TEMPLATE
 
 SIMULATED = (SIMULATION, "recorded")
@@ -142,6 +141,8 @@ def host_of(lab: str) -> tuple[float, str]:
     if loads_host(lab):
         return cores_here(), THIS_HOST
     if kind_of(lab) == SIMULATION:
+        from workbench.labs.simulated.options import SimulationOptions  # with all of its queues
+
         return SimulationOptions.parse(lab.partition(":")[2]).host_cores, SIMULATED_HOST
     return math.inf, THIS_HOST
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
@@ -20,17 +21,23 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sample_review import DecideSample, ExtendBudget, RequestPoint
 from workbench.engine.learning.pool import Pool
-from workbench.engine.runs import sample_decisions
-from workbench.engine.runs.costing import Costing
-from workbench.engine.runs.host_measuring import HostMeasuring
-from workbench.engine.runs.lab_job import LabJob, LabJobParts
-from workbench.engine.runs.profiling import RunOrder
-from workbench.engine.runs.run import Run
-from workbench.engine.runs.starting import Ready, Starting
-from workbench.engine.runs.trials import Trials, TrialsRequest
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.locks import FileLock, own
+
+if TYPE_CHECKING:  # labs, samplers and numpy are imported with the first run that needs them
+    from workbench.engine.runs.costing import Costing
+    from workbench.engine.runs.host_measuring import HostMeasuring
+    from workbench.engine.runs.lab_job import LabJob, LabJobParts
+    from workbench.engine.runs.profiling import RunOrder
+    from workbench.engine.runs.starting import Ready, Starting
+    from workbench.engine.runs.trials import Trials, TrialsRequest
+
+PARTS = tuple(
+    f"workbench.engine.runs.{name}"
+    for name in ("starting", "host_measuring", "run", "sample_decisions", "trials")
+)
+"""Modules that a queue imports when they are needed."""
 
 
 class Queue:
@@ -58,18 +65,37 @@ class Queue:
         self._begun, self._left = begun, left
         self._slot = asyncio.Lock()
         """One campaign of this engine measures at a time."""
-        self._costing = Costing(library, pool)
-        self._starting = Starting(library, pool, self._costing)
-        self._host = HostMeasuring(library, pool, self._slot, host_lock)
         self._turns: dict[str, LabJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @cached_property
+    def _costing(self) -> Costing:
+        from workbench.engine.runs.costing import Costing
+
+        return Costing(self._library, self._pool)
+
+    @cached_property
+    def _starting(self) -> Starting:
+        from workbench.engine.runs.starting import Starting
+
+        return Starting(self._library, self._pool, self._costing)
+
+    @cached_property
+    def _host(self) -> HostMeasuring:
+        from workbench.engine.runs.host_measuring import HostMeasuring
+
+        return HostMeasuring(self._library, self._pool, self._slot, self._host_lock)
 
     # ------------------------------------------------------------------ how it stands
 
     @property
     def busy(self) -> bool:
         """Whether anything is measured, or waits for that."""
-        return bool(self._turns) or self._host.busy
+        return bool(self._turns) or self._host_busy
+
+    @property
+    def _host_busy(self) -> bool:
+        return "_host" in vars(self) and self._host.busy
 
     @property
     def unfinished(self) -> tuple[str, ...]:
@@ -90,12 +116,12 @@ class Queue:
     @property
     def preparing(self) -> str:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return self._starting.preparing
+        return self._starting.preparing if "_starting" in vars(self) else ""
 
     @property
     def host_measuring(self) -> str:
         """How far a run that measures the host is, as a sentence; empty where there is none."""
-        return self._host.doing
+        return self._host.doing if "_host" in vars(self) else ""
 
     @property
     def held_by(self) -> str:
@@ -142,23 +168,32 @@ class Queue:
         return Done("it goes on")
 
     async def stop(self, session: str, by: str, *, abort: bool) -> Done:
-        if session == HOST_NOISE and self._host.busy:
+        if session == HOST_NOISE and self._host_busy:
             await self._host.stop()
             return Done("the host is not measured any more")
+        if "_starting" in vars(self) and self._starting.stop(session):
+            return Done("it is given up; nothing was measured")
         await self._run(session).stop(by, abort=abort)
         if abort:
             return Done("it ends now; the samples taken so far are stored")
         return Done("it ends after the sample that is being measured")
 
     async def decide_sample(self, request: DecideSample) -> Done:
+        from workbench.engine.runs import sample_decisions
+
         run = self._turns.get(request.session)
         return await sample_decisions.decide(self._library, self._pool, run, request, request.by)
 
     async def extend_budget(self, request: ExtendBudget) -> Done:
+        from workbench.engine.runs import sample_decisions
+
         run = self._run(request.session)
         return await sample_decisions.extend(self._library, run, request, request.by)
 
     async def request_point(self, request: RequestPoint) -> Done | RunAccepted:
+        from workbench.engine.runs import sample_decisions
+        from workbench.engine.runs.run import Run
+
         run = self._turns.get(request.session)
         if run is not None and not run.concluded and not isinstance(run, Run):
             raise UsageError("is taken by trials now", where=request.session)
@@ -190,17 +225,22 @@ class Queue:
     async def interrupt(self) -> None:
         """End all turns where they stand, their labs torn down. No new ones."""
         self.ending = True
-        await self._host.stop()
+        if self._host_busy:
+            await self._host.stop()
         for turn in self._turns.values():
             turn.interrupt()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _launch(self, ready: Ready[RunOrder]) -> RunAccepted:
+        from workbench.engine.runs.run import Run
+
         session, behind = ready.channel.view.session, self._behind(ready.uses_host)
         self._take_on(Run(ready.order, self._parts(ready, session)), ready.channel)
         return RunAccepted(session, behind)
 
     def _parts(self, ready: Ready[Any], session: str) -> LabJobParts:
+        from workbench.engine.runs.lab_job import LabJobParts
+
         return LabJobParts(
             ready.lab,
             ready.channel,
@@ -212,7 +252,7 @@ class Queue:
 
     def _behind(self, uses_host: bool) -> str:
         """Who has the lab now; empty if nobody."""
-        behind = self.running or (HOST_NOISE if self._host.busy else "")
+        behind = self.running or (HOST_NOISE if self._host_busy else "")
         if not behind and uses_host:
             behind = self.held_by
         return behind
@@ -239,6 +279,8 @@ class Queue:
         LabError
             If the lab cannot be opened, or host or images are others than the session's.
         """
+        from workbench.engine.runs.trials import Trials
+
         self._must_take_on()
         session = request.session
         await self._let_go(session)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from workbench import __version__
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.counts import counted
-from workbench.domain.errors import LabError, SessionError, UsageError
+from workbench.domain.errors import LabError, SessionError, Stopped, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
 from workbench.domain.lab import ASSUMED, SIMULATION, WHY_THIS_LAB, HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
@@ -63,6 +62,16 @@ class Ready(Generic[T]):
     uses_host: bool
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """A run that is made ready."""
+
+    session: str
+    task: asyncio.Future[Any]
+    doing: str = "preparing"
+    stopped: bool = False
+
+
 class Starting:
     """Makes runs ready."""
 
@@ -72,13 +81,20 @@ class Starting:
         self._costing = costing
         self._one_at_a_time = asyncio.Lock()
         """Two requests must not choose the same fresh name."""
-        self._under_way: dict[object, str] = {}
-        """What is done for each run that is made ready, as `SESSION: WHAT`."""
+        self._under_way: list[_UnderWay] = []  # one session may be asked for twice at once
 
     @property
     def preparing(self) -> str:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return next(iter(self._under_way.values()), "")
+        return next((f"{one.session}: {one.doing}" for one in self._under_way), "")
+
+    def stop(self, session: str) -> bool:
+        """Give up what is made ready under that name; whether anything was."""
+        meant = [one for one in self._under_way if one.session == session]
+        for one in meant:
+            one.stopped = True
+            one.task.cancel()
+        return bool(meant)
 
     async def new(self, request: RunCampaign) -> Ready[RunOrder]:
         """A new session. Raises what stands against it, before anything is left behind.
@@ -86,8 +102,8 @@ class Starting:
         Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
         """
         self._pool.warm()  # the plan needs it, once the lab is open
-        with self._telling(request.session or request.campaign) as tell:
-            return await self._new(request, tell)
+        name = request.session or request.campaign
+        return await self._made_ready(name, lambda tell: self._new(request, tell))
 
     async def _new(self, request: RunCampaign, tell: Tell) -> Ready[RunOrder]:
         from workbench.descriptors.loading import load_campaign
@@ -155,8 +171,7 @@ class Starting:
     async def resume(self, request: ResumeSession) -> Ready[RunOrder]:
         """A stored session, as it was created; its samples are told to the sampler again."""
         self._pool.warm()
-        with self._telling(request.session) as tell:
-            return await self._resume(request, tell)
+        return await self._made_ready(request.session, lambda tell: self._resume(request, tell))
 
     async def _resume(self, request: ResumeSession, tell: Tell) -> Ready[RunOrder]:
         await self._library.resumable(request.session)
@@ -196,8 +211,7 @@ class Starting:
 
     async def trials(self, request: TrialsRequest) -> Ready[TrialsOrder]:
         """A stored session whose campaign has ended; what `Queue.trials` says of the rest."""
-        with self._telling(request.session) as tell:
-            return await self._trials(request, tell)
+        return await self._made_ready(request.session, lambda tell: self._trials(request, tell))
 
     async def _trials(self, request: TrialsRequest, tell: Tell) -> Ready[TrialsOrder]:
         session, plans = request.session, request.plans
@@ -296,20 +310,28 @@ class Starting:
         tell(f"opening the lab {lab}")
         return await opened(lab, campaign, replace(settings, say=tell))
 
-    @contextmanager
-    def _telling(self, session: str) -> Iterator[Tell]:
-        """What it gives is told what the body does; `preparing` says it until the body ends."""
-        here = object()  # one session may be asked for twice at once
+    async def _made_ready(
+        self, session: str, work: Callable[[Tell], Coroutine[Any, Any, Ready[T]]]
+    ) -> Ready[T]:
+        """What `work` makes ready, which tells what it does; `preparing` says it meanwhile.
+
+        Raises `Stopped` where somebody asked for that, and as `work` does.
+        """
 
         def tell(what: str) -> None:
-            if here in self._under_way:
-                self._under_way[here] = f"{session}: {what[:LONGEST_LINE]}"
+            here.doing = what[:LONGEST_LINE]
 
-        self._under_way[here] = f"{session}: preparing"
+        task = asyncio.ensure_future(work(tell))
+        here = _UnderWay(session, task)
+        self._under_way.append(here)
         try:
-            yield tell
+            return await task
+        except asyncio.CancelledError:
+            if here.stopped:
+                raise Stopped("was given up before anything was measured", where=session) from None
+            raise
         finally:
-            del self._under_way[here]
+            self._under_way.remove(here)
 
     async def _revived(self, session: str, lab: Lab) -> Channel:
         try:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.event_log import LogLine
@@ -21,9 +22,11 @@ from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import UNDER_WAY
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.finishing import to_the_end
-from workbench.measuring.container_totals import ContainerTotals
 from workbench.measuring.records import Drive
 from workbench.store.session_file import SessionFile
+
+if TYPE_CHECKING:  # its imports take longer than a command that only asks
+    from workbench.measuring.container_totals import ContainerTotals
 
 QUEUE = 256
 """Events that a follower may lag behind before it is served from the store."""
@@ -66,8 +69,6 @@ class Channel:
         self.last_ticks: dict[type, Tick] = {}
         self.last_samples: dict[str, Sample] = {}
         """By target; for the figures that a monitoring system asks for."""
-        self.totals = ContainerTotals()
-        """For these, too: from 0 on whenever a session is opened to be measured."""
         self.found_at: dict[tuple[str, str, str, str], float] = {}
         """When a breakpoint that still stands was found at first, while this was open: by target,
         configuration, rule and KPI."""
@@ -153,6 +154,14 @@ class Channel:
                 self.found_at.setdefault(key, at)
             else:
                 self.found_at.pop(key, None)
+
+    @cached_property
+    def totals(self) -> ContainerTotals:
+        """What a monitoring system asks for, too: from 0 on whenever a session is opened to be
+        measured."""
+        from workbench.measuring.container_totals import ContainerTotals
+
+        return ContainerTotals()
 
     def count(self, target: str, drive: Drive) -> None:
         """Take a stretch of load that has ended into the totals."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -32,7 +33,13 @@ TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
 SILENT = ("escape", "tab", "shift+tab")
 """Keys that are pressed to be sure."""
 NO_ENGINE = "No engine answers now."
-CONNECTING = "The engine has not answered yet: press the key again when it has."
+CONNECTING = "The engine has not answered yet."
+CHECKING = "The draft is still being checked."
+SOON = (CONNECTING, CHECKING)
+"""Why a key cannot be obeyed yet, where it can within moments: it waits for that."""
+MOST_WAITING, LONGEST_WAIT_S = 8, 20.0
+"""Keys that wait, and for how long: who has turned to something else is not to be surprised. An
+engine takes up to 15 s to start."""
 OBSERVING = "Observers may watch, not change."
 OF_THE_APPLICATION: Mapping[str, str] = {
     "undo": "There is nothing to take back.",
@@ -84,8 +91,17 @@ class WorkbenchScreen(Screen[None]):
     failed = ""
     """What went wrong in it while another screen lay over it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._typed_early: list[Key] = []
+        """Keys that could not be obeyed yet, in their order."""
+        self._obeyed_until = 0.0
+
     def on_mount(self) -> None:
         bind(self, self.own_actions())
+
+    def on_screen_suspend(self) -> None:
+        self._typed_early.clear()
 
     def on_screen_resume(self) -> None:
         """Size classes change by a resize, of which only the screen on top had heard."""
@@ -167,15 +183,42 @@ class WorkbenchScreen(Screen[None]):
     def on_key(self, event: Key) -> None:
         """A key that is of no use now says why: what is silent looks broken."""
         if event.key in SILENT:
+            self._typed_early.clear()
             return
+        said, names = self._refusal(event.key)
+        if said in SOON:
+            said = f"{said.removesuffix('.')}: {names} waits for that; esc forgets it."
+            self._let_wait(event)
+        if said:
+            self.workbench.say_shortly(said)
+
+    def _refusal(self, key: str) -> tuple[str, str]:
+        """Why a key does nothing now, as a sentence, and what it is called; empty where it does, or
+        means nothing."""
         # Keys of screens say themselves what they need.
-        meant = [a for a in self.explained() if event.key in a.keys and a.method != "go"]
+        meant = [a for a in self.explained() if key in a.keys and a.method != "go"]
         if not meant or any(self._possible(action) for action in meant):
-            return
+            return "", ""
         reasons = (self.reason(action) for action in meant)
         names = " or ".join(dict.fromkeys(action.label for action in meant))
-        said = next(filter(None, reasons), f"{names} is not possible now.")
-        self.workbench.say_shortly(said)
+        return next(filter(None, reasons), f"{names} is not possible now."), names
+
+    def _let_wait(self, event: Key) -> None:
+        """A key that is held down, or pressed again in doubt, was meant once."""
+        before = self._typed_early[-1].key if self._typed_early else ""
+        if event.key != before and len(self._typed_early) < MOST_WAITING:
+            self._typed_early.append(event)
+        self._obeyed_until = time.monotonic() + LONGEST_WAIT_S
+
+    def _obey_late(self) -> None:
+        """Hand on the keys that waited, once there is what they waited for."""
+        if not self._typed_early or self._refusal(self._typed_early[0].key)[0] in SOON:
+            return
+        waited, self._typed_early = self._typed_early, []
+        if self.app.screen is not self or time.monotonic() > self._obeyed_until:
+            return
+        for event in waited:
+            self.workbench.type_again(event)
 
     def key(self, id: str) -> str:
         """The key of an action as people write it, for empty states and messages."""
@@ -193,6 +236,7 @@ class WorkbenchScreen(Screen[None]):
         keys.offer(self.offered())
         keys.say(self.workbench.said)
         self.query_one(TabLine).offer(self.workbench.tabs())
+        self._obey_late()
 
     def too_small_note(self) -> Static:
         return Static(TOO_SMALL, id="too-small", markup=False)

@@ -22,7 +22,7 @@ from workbench.domain.messages import ListCampaigns, Request
 from workbench.tui import editor
 from workbench.tui.commands.action import Action
 from workbench.tui.draft import Draft, Wanted
-from workbench.tui.screens.base import NO_ENGINE, OBSERVING, WorkbenchScreen
+from workbench.tui.screens.base import CHECKING, NO_ENGINE, OBSERVING, WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
 from workbench.tui.text import day, plain, without_place
 from workbench.tui.widgets.keys import KeyLine
@@ -223,7 +223,7 @@ class DraftScreen(WorkbenchScreen):
         if method in ("run_draft", "save_draft") and wrong:
             return f"{counted(wrong, 'mistake')} must be corrected first."
         if method in ("run_draft", "save_draft") and not draft.settled:
-            return "The draft is still being checked."
+            return CHECKING
         return ""
 
     def offered(self) -> tuple[Action, ...]:

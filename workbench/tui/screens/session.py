@@ -211,7 +211,7 @@ class SessionScreen(WorkbenchScreen):
             "pause": runs and state == "running" and not self._by_a_fleet,
             "continue": runs and state in ("pausing", "paused"),
             "stop": runs and state in UNDER_WAY,
-            "abort": runs and state in UNDER_WAY,
+            "abort": bool(watch.starting) or (runs and state in UNDER_WAY),
             "rescue": runs and watch.displaced,
             "resume": runs and state in RESUMABLE and not self._by_a_fleet,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
@@ -243,7 +243,8 @@ class SessionScreen(WorkbenchScreen):
             return NO_ENGINE
         if not watch.connected:
             starting = watch.command is not None or watch.preparing
-            return "The lab is still being made ready." if starting else CONNECTING
+            gives_up = f": {self.key('run.abort')} gives it up" if watch.starting else ""
+            return f"The lab is still being made ready{gives_up}." if starting else CONNECTING
         if watch.bundle:
             return "This is a recording: nothing is measured, and nobody changes it."
         if watch.role == "observer":
@@ -306,6 +307,14 @@ class SessionScreen(WorkbenchScreen):
         )
 
     def action_abort(self) -> None:
+        if self.opened.starting:
+            self.confirm(
+                "Give it up?",
+                "Its lab is still being made ready: nothing was measured.",
+                StopRun(self.opened.starting, abort=True),
+                "is given up",
+            )
+            return
         self.confirm(
             "Abort the run?",
             "It ends now; the sample that is being measured is lost. It can be resumed.",

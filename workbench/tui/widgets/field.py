@@ -22,6 +22,9 @@ from textual.widgets import Input, Static
 
 from workbench.tui.text import plain, plain_lines
 
+LONGEST_SOUGHT = 40
+"""Letters that are kept of what is typed into a choice."""
+
 
 class Line(Input):
     """The text of a field: seen from its beginning, and at its end while it is typed into."""
@@ -56,13 +59,13 @@ class Line(Input):
 
 
 class Cycle(Static, can_focus=True):
-    """One of a few values: ← → and space go through them, letters to what begins with them; the
-    same one again goes on, and one that does not go on is a first letter. Where nothing begins with
-    that either, the text was meant for another line: what stood there before it comes back.
+    """One of a few values: ← → and space go through them. Letters look for what begins with them,
+    and enter takes what they found: typed into the wrong line they change nothing, and say so.
     """
 
     DEFAULT_CSS = """
-    Cycle { height: 1; width: 1fr; padding: 0 1; background: $panel; }
+    Cycle { height: 1; width: 1fr; padding: 0 1; background: $panel; text-wrap: nowrap; }
+    Cycle { text-overflow: ellipsis; }
     Cycle:focus { background: $primary 25%; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,9 +81,7 @@ class Cycle(Static, can_focus=True):
         self.options = tuple(options)
         self.value = value if value in self.options else (*self.options, "")[0]
         self._typed = ""
-        """Letters that what stands there begins with, since another key."""
-        self._before: str | None = None
-        """What stood there when the first letter since another key came; None: none has come."""
+        """Letters since another key."""
 
     def on_mount(self) -> None:
         self._show()
@@ -93,7 +94,8 @@ class Cycle(Static, can_focus=True):
 
     def _forget(self) -> None:
         """The next letter is a first one."""
-        self._typed, self._before = "", None
+        if self._typed:
+            self._look_for("")
 
     def offer(self, options: Iterable[str]) -> None:
         """Other values to choose from; the chosen one stays where it is among them."""
@@ -116,34 +118,43 @@ class Cycle(Static, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """Letters are this field's, as they are in a line of text."""
-        if event.key == "space" or not event.is_printable or not event.character:
+        if event.key == "enter" and self._typed:
+            if self._found is None:
+                event.stop()  # the line is left when it is known what was meant
+            else:
+                self.choose(self._found)
+                self._forget()
+        elif event.key == "backspace" and self._typed:
+            event.stop()
+            self._look_for(self._typed[:-1])
+        elif (event.key == "space" and not self._typed) or not event.is_printable:
             self._forget()
-            return
-        event.stop()
-        letter = event.character.casefold()
-        if self._before is None:
-            self._before = self.value
-        longer = self._beginning(self._typed + letter)
-        goes_on = bool(longer) or set(self._typed) == {letter}
-        self._typed = self._typed + letter if goes_on else letter
-        found = longer or self._beginning(letter)
-        if not found:
-            self._typed = ""
-            self.choose(self._before)
-        elif len(self._typed) > 1 and longer:
-            self.choose(found[0])
-        else:  # the same letter goes on from what stands there
-            later = found.index(self.value) + 1 if self.value in found else 0
-            self.choose(found[later % len(found)])
+        else:
+            event.stop()
+            self._look_for((self._typed + (event.character or ""))[:LONGEST_SOUGHT])
 
-    def _beginning(self, typed: str) -> list[str]:
-        return [option for option in self.options if option.casefold().startswith(typed)]
+    def _look_for(self, typed: str) -> None:
+        """Show what begins with that; it is not chosen."""
+        self._typed = typed
+        self._show()
+
+    @property
+    def _found(self) -> str | None:
+        typed = self._typed.casefold()
+        return next(
+            (option for option in self.options if option.casefold().startswith(typed)), None
+        )
 
     def on_click(self) -> None:
         self.focus()
         self.action_turn(1)
 
     def _show(self) -> None:
+        if self._typed:
+            found = self._found
+            none = f"← → choose: no {plain(self._typed)}"
+            self.update(f"{plain(found)}?  ⏎ takes it" if found else none)
+            return
         value = plain(self.value) or "–"
         self.update(f"‹ {value} ›" if len(self.options) > 1 else value)
 

@@ -17,8 +17,8 @@ ACTIONS: tuple[Action, ...] = (
     _draft("draft.discard", "Z", "discard_draft", "Discard", 8, "Remove the draft; undo brings it",
             vim="D"),
     _draft("draft.run", "f5", "run_draft", "Run", 2, "See what it takes, and start it; asks first",
-            vim="R"),
+            vim="R f5"),
     _draft("draft.mistake", "f5", "mistake", "Mistake", 2,
-           "The line of what must be corrected before it runs", vim="R"),
+           "The line of what must be corrected before it runs", vim="R f5"),
     _draft("draft.reconnect", "r", "reconnect_draft", "Reconnect", 1, "Look for the engine again"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ ACTIONS: tuple[Action, ...] = (
     _recommend("recommend.stop", "s", "end_measuring", "Stop", 1,
                "End what the lab measures; asks first"),
     _recommend("recommend.verify", "f5", "verify", "Verify", 2,
-               "Measure the recommended allocation on the lab; asks first", vim="v"),
+               "Measure the recommended allocation on the lab; asks first", vim="v f5"),
     _recommend("recommend.export", "x", "export", "Export", 2,
                "Look at it as Helm values, Compose, ... and write it"),
     _recommend("recommend.open", "o", "open", "Open", 3, "An earlier recommendation"),

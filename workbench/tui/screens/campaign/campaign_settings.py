@@ -90,8 +90,9 @@ def load_name(document: Document) -> str:
     return "open, Poisson" if poisson else "open, constant"
 
 
-BURSTS = ("duty", "period")
-"""Workload parameters of a bursty load alone: with any other they are shown among all settings."""
+BURSTS = {"duty": "burst share", "period": "burst period"}
+"""Workload parameters of a bursty load alone, and what they are called here: with any other load
+they are shown among all settings."""
 
 
 def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, ...]:
@@ -113,7 +114,7 @@ def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, .
             unit=UNITS.get(primary, ""),
         ),
         _range(
-            "own-range", "  here", f"targets[{chosen}].{PRIMARY}", "as everywhere",
+            "own-range", "  own range", f"targets[{chosen}].{PRIMARY}", "as everywhere",
             at=("targets", chosen), here=chosen >= 0, rare=not own,
         ),
         _chosen("scale", "scale", f"{PRIMARY}.scale", "log", ("log", "linear")),
@@ -224,9 +225,8 @@ def _workload(document: Document, name: str, example: str, offered: bool) -> Set
         for number, given in enumerate(entries(document, "workload_parameters"))
         if place(given, "name") == name
     )
-    return Setting(
-        name, name, fields, read, write, f"not varied; e.g. {example}", rare=not (offered or fields)
-    )
+    hint, rare = f"not varied; e.g. {example}", not (offered or fields)
+    return Setting(name, BURSTS.get(name, name), fields, read, write, hint, rare=rare)
 
 
 def _parameters(document: Document) -> list[Document]:

@@ -42,9 +42,10 @@ def limits_row(chart: ChainChart | None, width: int) -> Row:
     if chart is None:
         return ()
     vnfs = tuple(function.vnf for function in chart.functions)
-    of = text.shares(chart.configuration, vnfs) or "here"
-    by = ", by the profiles alone" if chart.profiles is not None else ""
-    words = f"at {of}{by}: {limits_text(chart)}"
+    of = text.shares(chart.configuration, vnfs)
+    by = "by the profiles alone" if chart.profiles is not None else ""
+    place = ", ".join(filter(None, (f"at {of}" if of else "", by)))
+    words = f"{place}: {limits_text(chart)}" if place else limits_text(chart)
     return ((" limits ", "dim"), (fit(words, max(0, width - 9)), ""))
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
+from workbench.domain.load_words import load_words
 from workbench.domain.messages import (
     ListEvents,
     Request,
@@ -19,7 +20,6 @@ from workbench.domain.recommendations import Recommendation, Trend
 from workbench.domain.trials import usual_s
 from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
-from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.screens.recommend.answer import AnswerView
@@ -307,7 +307,7 @@ class RecommendAsking(QuestionScreen):
         at, primary = words_of.load(found), self.primary
         load = "its load"
         if primary is not None and at is not None:
-            load = f"{primary.name} {at:g}{per(primary.unit)}"
+            load = load_words(primary.name, f"{at:g}")
         self.app.push_screen(
             ConfirmScreen(
                 f"Verify {found.id} on the lab {plain(self.shown.view.lab)}?",

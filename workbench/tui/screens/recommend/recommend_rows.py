@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.domain.counts import counted
+from workbench.domain.load_words import load_words
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import (
@@ -303,9 +304,8 @@ def _carries(choice: Choice, found: Recommendation, name: str) -> str:
     if choice.margin_wl is None or at is None:
         return f"no load with {sure}"
     least = "at least " if choice.margin_open else ""
-    words = (
-        f"{least}{name} {text.number(at + choice.margin_wl)} with {sure}: {words_of.margin(choice)}"
-    )
+    load = load_words(name, text.number(at + choice.margin_wl))
+    words = f"{least}{load} with {sure}: {words_of.margin(choice)}"
     return f"{words} ({100 * choice.margin_wl / at:+.0f} %)"
 
 

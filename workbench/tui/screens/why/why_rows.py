@@ -171,7 +171,7 @@ def _indented(words: str, width: int, look: Look, sign: str) -> list[Row]:
 
 def evidence_heading(width: int) -> str:
     name, curve = _columns(width)
-    figures = f"{'alone':>{VALUE}} {'load':{curve}} {'here':>{VALUE}} {'load':{curve}}"
+    figures = f"{'alone':>{VALUE}} {'load':{curve}} {'chained':>{VALUE}} {'load':{curve}}"
     return f"{fit(' evidence', name)}{figures}{'×':>{CHANGE}}"
 
 
