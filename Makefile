@@ -105,12 +105,14 @@ help:  ## this list
 
 # ---------------------------------------------------------------------- how .venv comes to be
 
+# Without ensurepip a half of it is left that has a Python and no pip: the next call would go on with that.
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(BIN); echo "$(VENV) cannot be made: Python's venv and pip are needed, which Debian and Ubuntu have in python3-venv (apt install python3-venv)" >&2; exit 1; }
 
 # Runtime without optional extras, and the build back end: every file has a hash in the lock.
 $(VENV)/.tools: requirements-dev.lock scripts/select_lock.py pyproject.toml | $(BIN)/python
+	@echo "installing what the workbench needs into $(VENV): once, about 20 s where packages arrive fast"
 	$(BIN)/python scripts/select_lock.py runtime build < requirements-dev.lock > $(VENV)/selected.lock
 	$(PIP_INSTALL) --require-hashes -r $(VENV)/selected.lock
 	touch $@

@@ -1,23 +1,24 @@
 """Seconds until a question about models is answered: cold, on stored models, and asked again.
 
-    python benchmarks/answers.py [--folder DIR]
+    python benchmarks/answers.py [--folder DIR] [--json]
 
 Sessions are made on the simulated lab first, which takes a minute or two; in DIR they are kept for
 the next time. Cold is a session without models and an engine without a worker: models are chosen by
 cross-validation. On stored models another engine answers, whose worker fits them again. Asked again
 is the same engine. Beside each stand the CPU seconds of the engine and its workers: what a busy
-machine does not change much.
+machine does not change much. `--json` prints what has a target alone, for `make bench`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,42 @@ class Asked:
     question: Callable[[str], Request[Any]]
     cold_s: float | None
     stored_s: float | None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Seconds until an answer, and of them those of CPU, engine and workers together."""
+
+    took_s: float
+    burned_s: float
+
+    def __str__(self) -> str:
+        return f"{self.took_s:.1f} ({self.burned_s:.1f} CPU)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How long one question took: first of all, of another engine, and of that again."""
+
+    asked: Asked
+    cold: Answered
+    stored: Answered
+    again: Answered
+
+    def text(self) -> str:
+        first, second = (f"<= {s:g}" if s else "" for s in (self.asked.cold_s, self.asked.stored_s))
+        return (
+            f"| {self.asked.what} | {self.cold} | {first} | {self.stored} | {second} "
+            f"| {self.again} |"
+        )
+
+    def figures(self) -> list[tuple[str, float, float]]:
+        """What is asked, its seconds and its target, of what has one."""
+        found = (
+            (f"{self.asked.what}, cold", self.cold.took_s, self.asked.cold_s),
+            (f"{self.asked.what}, on stored models", self.stored.took_s, self.asked.stored_s),
+        )
+        return [(what, took_s, target) for what, took_s, target in found if target is not None]
 
 
 QUESTIONS = (
@@ -100,8 +137,8 @@ async def made(own: Workspace, name: str, campaign: Path) -> None:
         await engine.close()
 
 
-async def seconds(own: Workspace, asked: Asked, session: str, times: int) -> list[str]:
-    """Of the same question so many times to one engine: `2.1 (1.9 CPU)`."""
+async def seconds(own: Workspace, asked: Asked, session: str, times: int) -> list[Answered]:
+    """Of the same question so many times to one engine."""
     found = []
     engine = Engine(own)
     await engine.start()
@@ -110,7 +147,7 @@ async def seconds(own: Workspace, asked: Asked, session: str, times: int) -> lis
             begin, burned = time.perf_counter(), cpu_s()
             reply = await engine.handle(asked.question(session), ASKER)
             assert not isinstance(reply, Failed), reply
-            found.append(f"{time.perf_counter() - begin:.1f} ({cpu_s() - burned:.1f} CPU)")
+            found.append(Answered(time.perf_counter() - begin, cpu_s() - burned))
     finally:
         await engine.close()
     return found
@@ -122,14 +159,13 @@ def cpu_s() -> float:
     return time.process_time() + sum(parse_stat_cpu_s(stat.read_text()) for stat in stats)
 
 
-async def measure(folder: Path) -> None:
+async def rows(folder: Path) -> AsyncIterator[Row]:
+    """Of every question, as it is answered."""
     own = workspace(folder)
     own.sessions.mkdir(parents=True, exist_ok=True)
     for name, campaign in campaigns(own.root).items():
         if not session_file(own, name).exists():
             await made(own, name, campaign)
-    print("| question | cold | target | on stored models | target | asked again |")
-    print("|---|---|---|---|---|---|")
     for number, asked in enumerate(QUESTIONS):
         session = f"{asked.session}-{number}"
         shutil.copy(session_file(own, asked.session), session_file(own, session))
@@ -138,17 +174,26 @@ async def measure(folder: Path) -> None:
             stored, again = await seconds(own, asked, session, 2)
         finally:
             session_file(own, session).unlink()
-        targets = (f"<= {s:g}" if s else "" for s in (asked.cold_s, asked.stored_s))
-        first, second = targets
-        print(f"| {asked.what} | {cold} | {first} | {stored} | {second} | {again} |", flush=True)
+        yield Row(asked, cold, stored, again)
+
+
+async def measure(folder: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([figure async for row in rows(folder) for figure in row.figures()]))
+        return
+    print("| question | cold | target | on stored models | target | asked again |")
+    print("|---|---|---|---|---|---|")
+    async for row in rows(folder):
+        print(row.text(), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="a workspace whose sessions are kept")
+    parser.add_argument("--json", action="store_true", help="what has a target alone, as JSON")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wb-") as folder:
-        asyncio.run(measure(given.folder or Path(folder)))
+        asyncio.run(measure(given.folder or Path(folder), given.json))
 
 
 if __name__ == "__main__":

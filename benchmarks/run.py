@@ -157,14 +157,7 @@ def demo_s(sandbox: Sandbox) -> float:
 
 def figure_of(script: str, *arguments: str) -> float:
     """What another benchmark of this folder measures, as one number."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / script, "--figure", *arguments],
-        env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return float(done.stdout)
+    return float(output_of(script, "--figure", *arguments))
 
 
 def ssh_figures() -> list[Figure]:
@@ -179,15 +172,25 @@ def ssh_figures() -> list[Figure]:
 
 def figures_of(script: str, *arguments: str | Path) -> dict[str, float]:
     """What another benchmark of this folder measures, by name."""
-    done = subprocess.run(
+    figures: dict[str, float] = json.loads(output_of(script, *arguments))
+    return figures
+
+
+def output_of(script: str, *arguments: str | Path) -> str:
+    """What another benchmark of this folder prints."""
+    return subprocess.run(
         [sys.executable, FOLDER / script, *arguments],
         env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+    ).stdout
+
+
+def answer_figures() -> list[Figure]:
+    """Seconds until questions about models are answered, each with a target of its own."""
+    measured = json.loads(output_of("answers.py", "--json"))
+    return [Figure(what, took_s, target, "s") for what, took_s, target in measured]
 
 
 def large_figures() -> list[Figure]:
@@ -256,6 +259,7 @@ def parts(times: int) -> dict[str, Callable[[], list[Figure]]]:
         "memory": memory_figures,
         "large": large_figures,
         "viewers": viewer_figures,
+        "answers": answer_figures,
     }
     if shutil.which("ssh"):
         found["ssh"] = ssh_figures

@@ -133,7 +133,9 @@ start_engine() {
     iptables -t nat -A POSTROUTING -s "$subnet.0/30" -j MASQUERADE
     undo+=("iptables -t nat -D POSTROUTING -s $subnet.0/30 -j MASQUERADE")
     echo '{}' >"$host/daemon.json"
-    nsenter --net="/run/netns/$name" dockerd --config-file "$host/daemon.json" \
+    # With the internet at hand it would pull what this kind of host is to do without.
+    env -u NO_PROXY -u no_proxy HTTP_PROXY=http://127.0.0.1:1 HTTPS_PROXY=http://127.0.0.1:1 \
+        nsenter --net="/run/netns/$name" dockerd --config-file "$host/daemon.json" \
         --data-root "$host/docker" --exec-root "$host/run" --pidfile "$host/docker.pid" \
         --host "unix://$host/docker.sock" --group "$(id -g ${user:+"$name"})" --mtu "$mtu" \
         ${driver:+--storage-driver "$driver"} >"$host/dockerd.log" 2>&1 &

@@ -28,6 +28,7 @@ import pytest
 import pytest_asyncio
 from driving import COMMAND, REPOSITORY, Workbench
 from engine_watching import SLOW, SMALL, Watched, same, stored_samples
+from host_needs import missing
 from tally import MakeTally
 from yard import LONGEST_S, Yard, a_yard, below
 
@@ -162,7 +163,7 @@ async def test_clocks_that_jump_by_an_hour_change_nothing(
     """In mid-run, and between the engine that is killed and the one that resumes."""
     named = [Path(os.environ[VARIABLE])] if VARIABLE in os.environ else FAKETIME
     if not named:
-        pytest.skip(f"needs libfaketime (Debian package libfaketime), or {VARIABLE}=its path")
+        missing("libfaketime", f"libfaketime, or {VARIABLE}=its path")
     part = "clock jumps by an hour, forth and back"
     counts = tally("stops and clocks", {part: 40})
     whole = await undisturbed(yard)

@@ -82,13 +82,16 @@ def test_what_a_run_waits_for_is_told_once_and_then_with_how_far_it_is(
 
 
 @pytest.mark.parametrize("here", [True, False])
-async def test_the_last_line_says_what_becomes_of_oha(
-    here: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+async def test_what_becomes_of_oha_is_said_before_how_the_run_ended(
+    here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The last line is what happened and what to do."""
+    busy = "others kept this host busy; `workbench resume s` goes on"
     facts = (
         Noted("warning", f"this session measures with steady: oha is missing, and {OHA_LATER}"),
-        RunFinished("done", 4, 0, 20.0, 20.0, ()),
+        RunFinished("budget", 4, 0, 20.0, 20.0, (), busy),
     )
+    told: list[str] = []
 
     class Elsewhere:
         async def ask(self, request: Request) -> RunAccepted:
@@ -110,9 +113,13 @@ async def test_the_last_line_says_what_becomes_of_oha(
         for seq, fact in enumerate(facts, 1):
             yield Event(seq, float(seq), "s", fact)
 
-    for name, stand_in in (("client_of", client_of), ("telling", telling), ("_changes", changes)):
+    for name, stand_in in (
+        *(("client_of", client_of), ("telling", telling), ("_changes", changes)),
+        *(("put", told.append), ("say", told.append)),
+    ):
         monkeypatch.setattr(headless, name, stand_in)
     await headless.run_headless(RunCampaign("demo"), json=False, http=None)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert ("`workbench images build`" in last) is here
-    assert ("is being built for later sessions" in last) is not here
+    *_, about_oha, last = told
+    assert ("`workbench images build`" in about_oha) is here
+    assert ("is being built for later sessions" in about_oha) is not here
+    assert busy in last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ async def test_every_change_is_on_the_disk(engine: Engine) -> None:
     again = Engine(Workspace(engine.workspace.root))  # what a new engine would find
     path = engine.workspace.drafts / "mine.yaml"
     assert path.read_text() == changed.text
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "its writer's alone, whatever the umask"
     assert again.workspace.drafts == engine.workspace.drafts
     assert (await draft(engine, ReadDraft("mine"))) == changed
 

@@ -13,10 +13,11 @@ from engine_watching import SMALL, Watched
 
 from workbench import plugins
 from workbench.descriptors.loading import load_campaign
-from workbench.domain.errors import LabError
+from workbench.domain.errors import LabError, UsageError
 from workbench.domain.events import Noted
 from workbench.domain.lab import Check, HostFacts
-from workbench.domain.messages import RunAccepted, RunCampaign
+from workbench.domain.messages import PlanCampaign, RunAccepted, RunCampaign, StopRun
+from workbench.engine.runs import opening
 from workbench.engine.runs.opening import is_users_own
 from workbench.labs.simulated import SimulatedLab
 from workbench.link.socket import SocketClient
@@ -74,6 +75,27 @@ async def test_a_campaign_for_no_lab_runs_on_the_simulated_one_and_says_why(
         "the base image can neither be pulled nor made here: the simulated lab is used instead. "
         "For the real one: Install debootstrap"
     ) in said
+
+
+async def test_a_campaign_that_ships_runs_on_a_host_of_one_core_too(
+    client: SocketClient, docker: type[EngineWithoutImages], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demo needs 1.75. A campaign of the user's own is refused, as anything that was named."""
+    monkeypatch.setattr(opening, "cores_here", lambda: 1.0)
+    session = (await client.ask(RunCampaign("demo", session="one-core"))).session
+    await client.ask(StopRun(session, abort=True))
+    async with client.follow(session) as feed:
+        watched = Watched(feed)
+        await watched.finish()
+    assert watched.view.lab == "sim"
+    (said,) = [line.text for line in watched.view.log if "simulated lab is used" in line.text]
+    assert "1.75 in all, but this host has 1" in said
+    assert "--oversubscribe" in said
+    planned = await client.ask(PlanCampaign("demo"))
+    assert said in planned.plan.warnings
+    for refused in (RunCampaign(SMALL), RunCampaign("demo", lab="docker")):
+        with pytest.raises(UsageError, match="but this host has 1"):
+            await client.ask(refused)
 
 
 async def test_a_lab_that_was_asked_for_by_name_stays_an_error(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.completion import chains, sessions_and_recordings
 from workbench.cli.counter_explaining import components, explained, transfer
 from workbench.cli.option_values import with_values
 
@@ -56,14 +57,18 @@ class CountersOfSession:
 
     session: Annotated[
         str,
-        typer.Option(help="Learn from this session's samples instead of files; needs --function."),
+        typer.Option(
+            help="Learn from this session's samples instead of files; needs --function.",
+            autocompletion=sessions_and_recordings,
+        ),
     ] = ""
     function: Annotated[str, typer.Option(help="A function that --session measured alone.")] = ""
     chain: Annotated[
         str,
         typer.Option(
             help="Predict this chain of --session, or A,B,C in a series, by models of its "
-            "functions alone and beside competitors."
+            "functions alone and beside competitors.",
+            autocompletion=chains,
         ),
     ] = ""
 

@@ -56,7 +56,7 @@ ABOUT_OHA = {
     True: "oha, the better generator, is not built yet: `workbench images build` builds it now, "
     "and `workbench` in the background while nothing is measured",
 }
-"""The last line of a run that measured without it: whether the engine ends with the command."""
+"""Said at the end of a run that measured without it: whether the engine ends with the command."""
 
 
 async def run_headless(
@@ -91,12 +91,14 @@ async def run_headless(
                     tell_terminal(change, view)
                 without_oha |= isinstance(change.fact, Noted) and OHA_LATER in change.fact.text
                 if change.seq > before:
+                    if isinstance(change.fact, RunFinished):
+                        report.close()
+                        # Before how it ended and what to do about that, which are looked for last.
+                        if without_oha and not json:
+                            say(ABOUT_OHA[isinstance(client, LocalClient)])
                     # Who reads the output may be slow, as a pager is: the engine serves others.
                     await asyncio.to_thread(report.event, change, view)
                     if isinstance(change.fact, RunFinished):
-                        report.close()
-                        if without_oha and not json:
-                            say(ABOUT_OHA[isinstance(client, LocalClient)])
                         return INTERRUPTED if stop.count else _exit_code(change.fact, view)
             else:
                 report.tick(change)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli.command_groups import WholeSentences
+from workbench.cli.completion import sessions
 
 if TYPE_CHECKING:
     from workbench.domain.fleets import Fleet, FleetRun
@@ -180,7 +181,10 @@ def release(
 @fleet_app.command()
 def prefer(
     session: Annotated[
-        str, typer.Argument(help="Session of a campaign that this fleet measures now.")
+        str,
+        typer.Argument(
+            help="Session of a campaign that this fleet measures now.", autocompletion=sessions
+        ),
     ],
     hosts: HostsArgument = Path("hosts.yaml"),
     priority: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.cli.completion import NameArgument
+from workbench.cli.completion import NameArgument, chains
 from workbench.cli.option_values import with_values
 from workbench.domain.counts import counted
 
@@ -68,7 +68,10 @@ class RollbackGiven:
         ),
     ] = None
     chain: Annotated[
-        str | None, typer.Option(help="With --rollback: of this chain; default: the only one.")
+        str | None,
+        typer.Option(
+            help="With --rollback: of this chain; default: the only one.", autocompletion=chains
+        ),
     ] = None
     why: Annotated[str, typer.Option(help="With --rollback: the reason, stored with it.")] = ""
 

@@ -395,7 +395,9 @@ def import_recording(
 
 
 def rescue(
-    name: Annotated[str, typer.Argument(help="A session that is being measured.")],
+    name: Annotated[
+        str, typer.Argument(help="A session that is being measured.", autocompletion=sessions)
+    ],
     to: Annotated[
         Path | None, typer.Option(help="Folder; default: where it was before.", file_okay=False)
     ] = None,

@@ -18,7 +18,7 @@ from workbench.domain.errors import DescriptorError, UsageError, WorkbenchError
 from workbench.domain.messages import CampaignChoice
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import VnfTemplate
-from workbench.paths import Workspace
+from workbench.paths import Workspace, shipped
 
 _SUFFIXES = (".yaml", ".yml")
 RESOLVED = ".campaign.json"
@@ -81,6 +81,12 @@ def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
         raise DescriptorError(library.mistakes)
     campaign = resolved_campaign(path.stem, text, library)
     return LoadedCampaign(campaign, tuple(library.texts))
+
+
+def is_shipped(name_or_path: str, *, workspace: Workspace) -> bool:
+    """Whether that names a campaign that ships, and not the user's own."""
+    path = library_for(workspace).path("campaign", name_or_path)  # None for paths and drafts
+    return path is not None and path.is_relative_to(shipped("templates"))
 
 
 def list_campaigns(workspace: Workspace) -> tuple[CampaignChoice, ...]:

@@ -8,16 +8,17 @@ from dataclasses import replace
 from workbench import plugins
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import UsageError
+from workbench.domain.lab import SIMULATION
 from workbench.domain.messages import PlanCampaign, RunCampaign
 from workbench.domain.sessions import Plan, SamplerCost
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.runs.fitting import fit_to
 from workbench.engine.runs.opening import (
     argument_of,
-    check_fits,
     choose_lab,
     host_of,
     made_lab,
+    why_too_small,
 )
 from workbench.engine.runs.planning import make_plan
 from workbench.engine.runs.sampler_cost import cost_of
@@ -43,17 +44,19 @@ class Costing:
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
         campaign = loaded.campaign
         lab_name, why = await choose_lab(request.lab, campaign.lab)
-        argument = await argument_of(self._library, lab_name)
-        settings = LabSettings(session="plan", seed=request.seed, argument=argument)
         warnings = [why] if why else []
         if request.fit:
             campaign, left_out = await self.fitted(campaign, lab_name, request)
             warnings += left_out
-        lab = await made_lab(lab_name, campaign, settings)
         try:
-            check_fits(campaign, lab_name)
+            if small := why_too_small(request, campaign, lab_name, workspace):
+                lab_name = SIMULATION
+                warnings.append(small)
         except UsageError as error:
             warnings.append(str(error))
+        argument = await argument_of(self._library, lab_name)
+        settings = LabSettings(session="plan", seed=request.seed, argument=argument)
+        lab = await made_lab(lab_name, campaign, settings)
         plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs, tuple(warnings))
         if request.most_hosts:
             shared = self._pool.run(

@@ -14,12 +14,13 @@ from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.lab import OPTIONS, SIMULATION, Check, HostFacts, HostNoise, short_digest
+from workbench.domain.messages import PlanCampaign, RunCampaign
 from workbench.domain.samples import Sample
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import DefinedLab, Lab, LabSettings
 from workbench.labs.recorded_options import RecordedOptions
-from workbench.paths import SHIPPED_TEMPLATE
+from workbench.paths import SHIPPED_TEMPLATE, Workspace
 
 SIMULATED = (SIMULATION, "recorded")
 """Labs that load no host: they need neither its cores nor its measuring lock."""
@@ -131,6 +132,26 @@ async def opened(lab: str, campaign: Campaign, settings: LabSettings) -> tuple[L
 def check_fits(campaign: Campaign, lab: str) -> None:
     """Raises `UsageError` where a campaign needs more cores than the host of that lab has."""
     check_fits_host(campaign, *host_of(lab))
+
+
+def why_too_small(
+    request: RunCampaign | PlanCampaign, campaign: Campaign, lab: str, workspace: Workspace
+) -> str:
+    """Why the simulated lab stands in for one whose host has too few cores; empty if it has them.
+
+    It does for a campaign that ships, where nobody named a lab. Raises `UsageError` where it does
+    not, or has too few as well.
+    """
+    from workbench.descriptors.loading import is_shipped
+
+    try:
+        check_fits(campaign, lab)
+    except UsageError as error:
+        if request.lab is not None or not is_shipped(request.campaign, workspace=workspace):
+            raise
+        check_fits(campaign, SIMULATION)
+        return why_simulated(error.what, error.remedy)
+    return ""
 
 
 def host_of(lab: str) -> tuple[float, str]:

@@ -22,7 +22,6 @@ from workbench.engine.runs.budget import budget_after_s, spent_before_s
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
     argument_of,
-    check_fits,
     choose_lab,
     is_users_own,
     kind_of,
@@ -33,6 +32,7 @@ from workbench.engine.runs.opening import (
     refuse_other_images,
     what_changed,
     why_simulated,
+    why_too_small,
 )
 from workbench.engine.runs.planning import make_plan
 from workbench.engine.runs.profiling import RunOrder
@@ -99,7 +99,8 @@ class Starting:
     async def new(self, request: RunCampaign) -> Ready[RunOrder]:
         """A new session. Raises what stands against it, before anything is left behind.
 
-        Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
+        Where nobody named a lab and the real one cannot be made ready, the simulated one stands in;
+        for a campaign that ships also where this host has too few cores for it.
         """
         self._pool.warm()  # the plan needs it, once the lab is open
         name = request.session or request.campaign
@@ -116,8 +117,10 @@ class Starting:
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)
-        if not request.oversubscribe:
-            check_fits(campaign, lab_name)
+        if not request.oversubscribe and (
+            small := why_too_small(request, campaign, lab_name, workspace)
+        ):
+            lab_name, why = SIMULATION, small
         async with self._one_at_a_time:
             name = await self._library.new_name(request.session, campaign.name)
             settings = LabSettings(
