@@ -32,9 +32,10 @@ from workbench.domain.sample_review import RequestPoint
 from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
 from workbench.engine.sessions import fleet_sessions
-from workbench.engine.sessions.fleet_sessions import FleetRunHere, started
+from workbench.engine.sessions.fleet_sessions import FleetRunHere
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
+from workbench.probes.process import started
 from workbench.store.session_file import SessionFile
 
 FACTS = HostFacts("sim", 0, 0, "unknown", "unknown", "none", "unknown", {}, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from workbench.domain import codec
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import SessionError
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.domain.lab import HostFacts
 from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.dispatch import ANCHOR_TRIES, Dispatch
 from workbench.fleet.ledger import Ledger
@@ -27,6 +29,7 @@ from workbench.sampling.shards import anchor, split
 from workbench.store.bundle import MANIFEST
 
 HOSTS = ("alpha", "beta", "gamma")
+FACTS = HostFacts("docker", 4, 2**30, "6.1", "A", "v2", "none", {}, {})
 
 
 @pytest.fixture
@@ -146,7 +149,7 @@ def test_hosts_are_judged_by_three_and_read_once(
 
     def piece(host: str) -> SimpleNamespace:
         read.append(host)
-        return SimpleNamespace(samples=samples[host])
+        return SimpleNamespace(samples=samples[host], created=SimpleNamespace(host=FACTS))
 
     monkeypatch.setattr("workbench.fleet.anchor_judging.read_piece", piece)
     keys = {host: order.shard.key for host, order in own(campaign).items()}
@@ -158,6 +161,27 @@ def test_hosts_are_judged_by_three_and_read_once(
     gathered["of another shard"] = "none"
     assert judge.unsteady(gathered).keys() == {"beta"}
     assert read == list(HOSTS)
+
+
+def test_a_host_that_is_another_machine_is_named_once(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"alpha": FACTS, "beta": replace(FACTS, kernel="6.12", cpu_model="B", cores=8),
+             "gamma": FACTS}  # fmt: skip
+
+    def piece(host: str) -> SimpleNamespace:
+        return SimpleNamespace(samples=(), created=SimpleNamespace(host=facts[host]))
+
+    monkeypatch.setattr("workbench.fleet.anchor_judging.read_piece", piece)
+    said: list[str] = []
+    judge = AnchorJudge(own(campaign), "p95_ms", said.append)
+    gathered: Any = {order.shard.key: host for host, order in own(campaign).items()}
+    for _ in range(2):
+        assert judge.unsteady(gathered) == {}
+    assert said == [
+        "beta has another CPU (8 cores, B) than alpha (4 cores, A) and another kernel (6.12) than "
+        "alpha (6.1): only the factor between them says what that does"
+    ]
 
 
 def test_anchor_points_that_cannot_be_read_judge_nobody(

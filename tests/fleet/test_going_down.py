@@ -50,10 +50,10 @@ def test_a_worker_here_that_does_not_end_is_told_and_all_else_ends(
 def test_a_fleet_that_cannot_go_down_keeps_no_campaign_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refused(*_: object) -> bool:
+    def refused(_: FleetFolder) -> None:
         raise FleetError("is still being started or ended by another process")
 
-    monkeypatch.setattr(fleet_runs, "go_down", refused)
+    monkeypatch.setattr(fleet_runs, "_alone", refused)
     said: list[str] = []
     asyncio.run(fleet_runs._end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
     assert said == ["warning: is still being started or ended by another process."]

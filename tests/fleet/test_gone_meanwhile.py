@@ -14,12 +14,12 @@ from test_dispatch_shares import FakeClient
 
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.dispatch import Dispatch, SchedulerLost
-from workbench.fleet.fleet_asking import asked
+from workbench.fleet.fleet_asking import asked, sessions_of_hosts, well
 from workbench.fleet.fleet_runs import go_down
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.security import Secrets
-from workbench.fleet.tasks import list_sessions
+from workbench.fleet.tasks import NoLabHost, list_sessions
 from workbench.paths import Workspace
 from workbench.store.many_sessions import remembered
 
@@ -56,6 +56,19 @@ def test_a_scheduler_that_a_client_has_given_up_is_lost(tmp_path: Path) -> None:
     dispatch.hosts = {"alpha": HOST}
     with pytest.raises(SchedulerLost, match="the connection to it has ended"):
         asyncio.run(dispatch.run())
+
+
+class Late(FakeClient):
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        raise TimeoutError
+
+
+def test_a_scheduler_that_is_late_is_not_said_to_be_gone(tmp_path: Path) -> None:
+    client: Any = Late("")
+    dispatch = Dispatch(client, (), {}, Ledger(tmp_path, {}), lambda _: None)
+    with pytest.raises(SchedulerLost) as told:
+        asyncio.run(dispatch.run())
+    assert told.value.what == "its scheduler did not answer within 15 s"
 
 
 STANDING = FleetStanding(
@@ -104,6 +117,30 @@ def test_a_host_that_does_not_answer_keeps_no_other_s_answer_back(
     assert found["alpha"] == b"[]"
     assert isinstance(found["beta"], TimeoutError)
     assert found.keys() == {"alpha", "beta"}  # and nobody who is not of this fleet
+
+
+def test_what_one_host_answers_wrongly_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer of another version, an error, none in time, and one that is right."""
+    names = ("old", "bare", "slow", "good", "gone")
+    fleet = Fleet("hosts", tuple(LabHost(name, "dask") for name in names))
+    folder = FleetFolder.of(Workspace(tmp_path), "hosts")
+    folder.write(FleetStanding(fleet, 1, "", Secrets("", "")))
+    monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: True)
+
+    async def answers(*_: object) -> dict[str, Any]:
+        bare = NoLabHost("this worker measures nothing")
+        return {"old": b'[{"nome": 1}]', "bare": bare, "slow": TimeoutError(), "good": b"[]"}
+
+    monkeypatch.setattr("workbench.fleet.fleet_asking.asked", answers)
+    found = asyncio.run(sessions_of_hosts(fleet, Workspace(tmp_path)))
+    assert found["good"] == ()
+    assert "it answers what cannot be read" in found["old"]
+    assert found["bare"] == "it does not answer: this worker measures nothing"
+    assert found["slow"] == "it does not answer within 15 s"
+    assert found["gone"] == "it does not answer"
+    assert asyncio.run(well(fleet, Workspace(tmp_path), "bare")) == found["bare"]
 
 
 def test_a_session_that_is_removed_while_all_are_listed_is_none(tmp_path: Path) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import dask
 import pytest
 from test_dispatch_shares import HOSTS, FakeClient, FakeFuture, first_shard
 
-from workbench.domain.fleets import LabHost, ShardOrder
+from workbench.domain.fleets import Fleet, LabHost, ShardOrder
 from workbench.fleet import hearing
 from workbench.fleet.dispatch import TICK_S, Dispatch
 from workbench.fleet.hearing import VANISHED_S, Hearing
-from workbench.fleet.keeper import AWAY_S
+from workbench.fleet.keeper import AWAY_S, _scheduling
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.named_scheduler import LOOKING_S
+from workbench.fleet.security import configure, made
 
 NOTICED_S = 30.0
 """What a vanished host is to be noticed in."""
@@ -45,6 +48,52 @@ def test_what_notices_a_vanished_host_adds_up_to_less_than_30_s() -> None:
     by_keeper = LOOKING_S + VANISHED_S + LOOKING_S + AWAY_S + AWAY_S / 3
     assert by_campaign < NOTICED_S
     assert by_keeper < NOTICED_S
+
+
+class FakeScheduler:
+    """With a worker that is heard of and one that is not, by a clock that was set."""
+
+    def __init__(self, **_: object) -> None:
+        self.address = "tls://[::1]:1"
+        names = ("alpha", "beta")
+        self.workers = {
+            f"tls://{name}": SimpleNamespace(name=name, address=f"tls://{name}", last_seen=1e9)
+            for name in names
+        }
+
+    async def __aenter__(self) -> FakeScheduler:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def remove_worker(self, address: str, *, stimulus_id: str) -> None:
+        assert stimulus_id
+        del self.workers[address]
+
+
+def test_only_who_is_silent_is_removed_whatever_the_clock_here_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dask itself would compare with the time of day: set ahead, all would be gone at once."""
+    scheduler = FakeScheduler()
+    monkeypatch.setattr("distributed.Scheduler", lambda **_: scheduler)
+    monkeypatch.setattr(hearing, "VANISHED_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.keeper.AWAY_S", 0.03)
+    configure()
+    assert dask.config.get("distributed.scheduler.worker-ttl") is None
+
+    async def whole() -> None:
+        async with _scheduling(Fleet("hosts", ()), made()) as (_, present):
+            assert present() == {"alpha", "beta"}
+            for _ in range(20):
+                await asyncio.sleep(0.03)
+                if "tls://alpha" in scheduler.workers:
+                    scheduler.workers["tls://alpha"].last_seen += 1.0
+            assert set(scheduler.workers) == {"tls://alpha"}
+            assert present() == {"alpha"}
+
+    asyncio.run(whole())
 
 
 class OneVanishes(FakeClient):

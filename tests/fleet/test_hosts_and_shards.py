@@ -277,6 +277,26 @@ def test_what_is_left_goes_to_whoever_is_done_first() -> None:
     assert time_left_s([], {}, {"a": 1.0}) == 0.0
     assert time_left_s([10], {}, {"a": None}) is None
     assert time_left_s([10], {}, {}) is None
+    # One that is held ends what it measures, and is given nothing more.
+    rates = {"a": 1.0, "b": 1.0}
+    assert time_left_s([10, 10], {"b": (5, 0)}, rates, {"b"}) == pytest.approx(20)
+    assert time_left_s([], {"b": (5, 0)}, rates, {"b"}) == pytest.approx(5)
+    assert time_left_s([10], {"b": (5, 0)}, rates, {"a", "b"}) is None
+
+
+def test_who_is_done_first_is_found_without_a_look_at_all_hosts_for_each_shard() -> None:
+    looks: list[float] = []
+
+    class Rate(float):
+        def __rtruediv__(self, points: float) -> float:
+            looks.append(points)
+            return points / float(self)
+
+    rates = {f"{n}": Rate(1 + n % 7) for n in range(100)}
+    waiting = [10.0] * 1000 + [5.0] * 1000
+    found = time_left_s(waiting, {}, rates)
+    assert found == pytest.approx(sum(waiting) / sum(rates.values()), rel=0.1)
+    assert len(looks) <= 2 * len(rates) + len(waiting)
 
 
 def test_a_breakpoint_of_another_host_is_carried_over_with_the_variance_of_the_factor() -> None:

@@ -19,6 +19,7 @@ from workbench.domain import codec
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
 from workbench.fleet.dispatch import RETURN_S, Dispatch, Hand
+from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
@@ -89,6 +90,29 @@ def test_what_is_meant_for_a_host_waits_for_it_as_long_as_it_may_come(
     assert client.by == dict(zip(keys, ("beta" if alone else "alpha", "beta"), strict=True))
 
 
+class NobodyYet(AlphaComesLate):
+    """All of them wait in the queue of Slurm at the first looks."""
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await super().identity(n_workers)
+        return {"workers": {}} if self.looks >= 0 else found
+
+
+def test_a_campaign_goes_on_once_its_hosts_leave_the_queue_of_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.ABSENT_S", 0.02)
+    client = NobodyYet(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    client.looks, orders = 30, orders_of(tmp_path)
+    dispatch = dispatch_of(tmp_path, client, orders, {})
+    with pytest.raises(FleetError, match="no host was there for"):
+        asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    dispatch = dispatch_of(tmp_path, client, orders, {})
+    dispatch.queued = lambda: client.looks >= 0
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing(orders)
+
+
 def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_so_once(
     tmp_path: Path,
 ) -> None:
@@ -96,12 +120,14 @@ def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_s
     first, then = (dispatch_of(tmp_path, client, orders_of(tmp_path, r), {}) for r in ("1", "2"))
     for dispatch in (first, then):
         dispatch._tell = said.append
+        dispatch.held = lambda: {"gamma": "held by ann"}
         dispatch.unsteady = lambda found: {"alpha": "p95 scatters"} if found else {}
     asyncio.run(asyncio.wait_for(first.run(), 30.0))
     then.carry_on(first)
     bound = orders_of(tmp_path, "2")[0]
     then.bind({bound.shard.key: "alpha"})
     asyncio.run(asyncio.wait_for(then.run(), 30.0))
+    assert said.count("gamma is given nothing: held by ann") == 1
     assert said.count("alpha is given nothing: disagrees with itself: p95 scatters") == 1
     assert then.set_aside[bound.shard.key].failures == {
         "alpha": "disagrees with itself: p95 scatters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from workbench.domain.errors import UsageError
-from workbench.engine.sessions.fleet_sessions import started
 from workbench.fleet.leases import Lease, Leases
+from workbench.probes.process import started
 
 
 def test_a_host_is_held_and_given_back(tmp_path: Path) -> None:
@@ -68,6 +69,30 @@ def test_campaigns_go_by_priority_and_share_where_it_is_the_same(tmp_path: Path)
         assert leases.refused("two", ("a",)) == {}
     with pytest.raises(UsageError, match="not measured by this fleet"):
         leases.prefer("two", 1)
+
+
+def test_nobody_waits_for_ever_for_who_changes_leases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A campaign's loop looks at them five times a second, and waits for nobody at all."""
+    monkeypatch.setattr("workbench.fleet.leases.PATIENCE_S", 0.1)
+    leases, now = Leases(tmp_path / "leases"), time.time()
+    leases.take(Lease("a", "ann", now, until=now - 1))
+    with (tmp_path / "leases" / "leases.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert leases.held() == ({}, ())
+        with pytest.raises(UsageError, match="another process has been changing leases"):
+            leases.take(Lease("b", "ann", now, until=now + 60))
+    assert leases.held() == ({}, ("a is held no more: the time of ann is over",))
+
+
+def test_only_who_measures_a_session_says_that_it_is_measured_no_more(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases")
+    with leases.contending("one"):
+        path = tmp_path / "leases" / "run-one.json"
+        other = path.read_text().replace(f'"pid":{os.getpid()}', '"pid":1')
+        path.write_text(other)
+    assert path.read_text() == other
 
 
 def test_a_campaign_whose_process_is_gone_goes_before_nobody(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_of_two_commands_that_start_a_fleet_one_does(
     workspace = Workspace(tmp_path)
     started: list[Fleet] = []
 
-    async def start(fleet: Fleet, _: Workspace, folder: FleetFolder, run_by: int) -> None:
+    async def start(fleet: Fleet, _: Workspace, folder: FleetFolder) -> None:
         started.append(fleet)
         await asyncio.sleep(0.2)
         hosts = (HostStanding("alpha", "up"),)
@@ -61,6 +61,8 @@ def test_a_second_keeper_ends_with_a_sentence_and_the_first_stays_known(
     monkeypatch.setattr(keeper, "_scheduling", scheduling)
     monkeypatch.setattr(keeper, "LEAVING_S", 0.3)
     folder = FleetFolder.of(Workspace(tmp_path), "hosts")
+    folder.root.mkdir(parents=True)
+    folder.let_stay(True)
     standing = folder.root / "standing.json"
     empty = Fleet("hosts", ())
 

@@ -1,6 +1,7 @@
 """Counters of processes, threads, host and engine, from recorded text and this process itself."""
 
 import os
+import subprocess
 import threading
 import time
 
@@ -80,6 +81,14 @@ def test_this_process_is_seen_as_it_is() -> None:
         pass
     assert process.read_threads([busy])[busy].cpu_s >= before + 0.03
     assert process.read_threads([2**22 + 1]) == {}, "threads that ended are left out"
+
+
+def test_a_process_that_has_ended_is_none_though_nobody_asked_how() -> None:
+    assert process.started(os.getpid()) == process.read_start_s(os.getpid())
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert process.started(ended.pid) is None
+    assert process.started(2**22 + 1) is None
 
 
 def test_this_process_is_no_container() -> None:

@@ -65,6 +65,18 @@ async def test_what_changes_is_shown_and_the_rest_stays() -> None:
         assert "haproxy, 1 configuration since" in await redrawn(pilot)
 
 
+async def test_hosts_that_are_given_nothing_say_why_and_rounds_have_no_end() -> None:
+    queued = HostSeen("delta", "queued", note="its job 7 waits in the queue of Slurm")
+    out = replace(ALPHA, does="out", shard="", since=None, note="disagrees with itself")
+    client = FakeClient(before_samples(FleetSeen((out, queued), 12, 3, in_rounds=True)))
+    async with opened(client, (160, 30), screen="hosts") as pilot:
+        shown = await redrawn(pilot)
+        assert "0 of 2 hosts" in shown
+        assert "time to go: unknown, more shards are planned in rounds" in shown
+        for words in ("■ out", "disagrees with itself", "· queued", "waits in the queue of Slurm"):
+            assert words in shown, words
+
+
 async def test_after_the_end_hosts_are_at_rest_and_compared() -> None:
     events = [*before_samples(SEEN, COMPARED, RunFinished("done", 30, 0, 100.0, 500.0, ()))]
     async with opened(FakeClient(events), (100, 30), screen="hosts") as pilot:

@@ -68,6 +68,7 @@ def read_fleet(path: Path, scheduler: str = "") -> Fleet:
 def up(hosts: HostsArgument = Path("hosts.yaml"), scheduler: SchedulerOption = "") -> None:
     """Start the hosts of a hosts file, and keep them up until `fleet down`.
 
+    A host that waits in the queue of Slurm is not waited for.
     With --scheduler they go to a Dask scheduler that exists, whose certificates the file names.
 
     Example: workbench fleet up hosts.yaml
@@ -107,6 +108,8 @@ def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
 @fleet_app.command()
 def down(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     """End the hosts of a fleet; what they have measured is kept.
+
+    Not while a campaign is measured with them: stop that first.
 
     Example: workbench fleet down hosts.yaml
     """
@@ -230,9 +233,9 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
 
     from workbench.cli.context import current_workspace
     from workbench.domain.errors import UsageError
-    from workbench.engine.sessions.fleet_sessions import started
     from workbench.fleet.fleet_standing import FleetFolder
     from workbench.fleet.leases import LONGEST_S, Lease, Leases
+    from workbench.probes.process import started
 
     if longest_s is not None and longest_s > LONGEST_S:
         raise UsageError(

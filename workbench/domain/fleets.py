@@ -293,8 +293,9 @@ class HostsCompared:
     sessions of before."""
 
 
-HostDoes = Literal["starting", "idle", "measuring", "lost", "held"]
-"""What a host of a fleet does now; `held` by a person, so that the fleet leaves it alone."""
+HostDoes = Literal["starting", "queued", "idle", "measuring", "lost", "held", "out"]
+"""What a host of a fleet does now; `queued` by Slurm, `held` by a person, or another campaign goes
+first, so that the fleet leaves it alone; `out`: it is given nothing because of what came of it."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,7 @@ class HostSeen:
     measured_s : of `lab_s`, what was measured in these `wall_s`.
     noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
         anchor load; None before its anchor points are measured, and where there are none.
-    note : why it is lost or held, as a sentence.
+    note : why it is queued, lost, held or out, as a sentence.
     """
 
     name: str
@@ -338,10 +339,12 @@ class FleetSeen:
     Attributes
     ----------
     hosts : those of which something else was said before; all the others are as they were.
-    shards : all that are to be measured, anchor points included.
+    shards : all that are to be measured, anchor points included; where they are planned in rounds,
+        those of the rounds so far.
     measured, set_aside : how many of them are measured, or failed on every host that tried.
-    eta_s : seconds on the clock to the end with the hosts that are there; None where no host has
-        finished anything yet, or none is there.
+    eta_s : seconds on the clock to the end with the hosts that are there and given something;
+        None where no host has finished anything yet, none is there, or more is planned in rounds.
+    in_rounds : whether more is planned once this is measured: nobody knows how much is left.
     """
 
     hosts: tuple[HostSeen, ...]
@@ -349,6 +352,7 @@ class FleetSeen:
     measured: int
     set_aside: int = 0
     eta_s: float | None = None
+    in_rounds: bool = False
 
     @property
     def there(self) -> int:

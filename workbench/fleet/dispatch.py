@@ -29,7 +29,7 @@ from workbench.fleet.host_doubts import REST_S, HostDoubts
 from workbench.fleet.host_engine import lab_of
 from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
-from workbench.fleet.named_scheduler import workers_of
+from workbench.fleet.named_scheduler import ANSWER_S, workers_of
 from workbench.log import logger
 from workbench.store.bundle import digest_of, is_bundle
 
@@ -159,6 +159,7 @@ class Dispatch:
     share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
+    queued : whether a host is to come that Slurm has in its queue, however long.
     unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
@@ -196,6 +197,7 @@ class Dispatch:
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
+        self.queued: Callable[[], bool] = lambda: False
         self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
@@ -220,6 +222,7 @@ class Dispatch:
         self.set_aside |= before.set_aside
         self._doubts, self._unfit = before._doubts, before._unfit
         self._known |= before._known
+        self.told_held = dict(before.told_held)
         for host in self._unfit.keys() & self._own.keys():
             del self._own[host]
 
@@ -287,9 +290,10 @@ class Dispatch:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
-                if self._hands:
+                is_late = not self._hands and loop.time() - seen_at > ABSENT_S
+                if self._hands or (is_late and self.queued()):
                     seen_at = loop.time()
-                elif loop.time() - seen_at > ABSENT_S:
+                elif is_late:
                     raise FleetError(
                         f"no host was there for {ABSENT_S:g} s",
                         remedy="See `workbench fleet status`; what was measured is kept, and the "
@@ -326,6 +330,8 @@ class Dispatch:
         """Addresses of the hosts that are there, by name."""
         try:
             known = await workers_of(self._client, self._hearing)
+        except TimeoutError:  # it may still be there
+            raise SchedulerLost(f"its scheduler did not answer within {ANSWER_S:g} s") from None
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
         return {name: address for name, address in known.items() if name in self.hosts}
@@ -446,6 +452,19 @@ class Dispatch:
         known = (*self._own.values(), *self._waiting)
         if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
             self._waiting.insert(0, waiting)
+
+    @property
+    def out(self) -> dict[str, str]:
+        """Hosts that are given nothing because of what came of them here, with the reason."""
+        resting = self._doubts.resting(self._able, asyncio.get_running_loop().time())
+        failed = {host: counted(self._doubts.row(host), "shard") for host in resting}
+        rests = {host: f"rests: {many} failed there in a row" for host, many in failed.items()}
+        return rests | self._unfit
+
+    @property
+    def given(self) -> set[str]:
+        """Hosts that are there and are given what is left."""
+        return self._able - self.out.keys()
 
     @property
     def _able(self) -> set[str]:

@@ -45,14 +45,31 @@ async def sessions_of_hosts(
     for host in fleet.hosts:
         answer = answers.get(host.name)
         if isinstance(answer, bytes):
-            found[host.name] = codec.from_plain(codec.loads(answer), tuple[SessionSummary, ...])
+            found[host.name] = _listed(answer)
         elif host.kind == "simulated":
             own = Workspace(folder.host(host.name))
             listed = await asyncio.to_thread(catalogue.list_sessions, own, shipped("sessions"))
             found[host.name] = tuple(one for one in listed if one.kind == "session")
         else:
-            found[host.name] = trouble
+            found[host.name] = _why_not(answer) if answer is not None else trouble
     return found
+
+
+def _listed(answer: bytes) -> tuple[SessionSummary, ...] | str:
+    """A host's sessions, or that it says them as this version does not read them."""
+    try:
+        return codec.from_plain(codec.loads(answer), tuple[SessionSummary, ...])
+    except WorkbenchError as error:
+        return f"it answers what cannot be read ({error.what}); install the same version there"
+
+
+def _why_not(answer: Exception) -> str:
+    """Why a host did not answer, as a sentence without its full stop."""
+    if isinstance(answer, TimeoutError):
+        return f"it does not answer within {ANSWER_S:g} s"
+    if isinstance(answer, WorkbenchError):
+        return answer.what
+    return f"it does not answer: {str(answer) or type(answer).__name__}"
 
 
 async def asked(
@@ -109,4 +126,5 @@ async def well(fleet: Fleet, workspace: Workspace, host: str) -> str:
     if isinstance(answer, bytes):
         return ""
     known = next((one for one in standing.hosts if one.name == host), None)
-    return "it does not answer" + (f" ({known.note})" if known is not None and known.note else "")
+    why = _why_not(answer) if answer is not None else "it does not answer"
+    return why + (f" ({known.note})" if known is not None and known.note else "")

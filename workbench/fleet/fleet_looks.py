@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.fleets import Fleet, FleetSeen, HostSeen, ShardOrder
+from workbench.domain.fleets import Fleet, FleetSeen, HostDoes, HostSeen, ShardOrder
 from workbench.fleet.dispatch import Dispatch, Hand
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
@@ -27,12 +27,20 @@ class FleetLooks:
     Attributes
     ----------
     dispatch : who hands out the shards; another one where the fleet was started again.
+    in_rounds : whether more is planned once all that is handed out is measured.
     """
 
     def __init__(
-        self, fleet: Fleet, folder: FleetFolder, own: Mapping[str, ShardOrder], total: int
+        self,
+        fleet: Fleet,
+        folder: FleetFolder,
+        own: Mapping[str, ShardOrder],
+        total: int,
+        *,
+        in_rounds: bool = False,
     ) -> None:
         self._fleet, self._folder, self._total = fleet, folder, total
+        self.in_rounds = in_rounds
         self._anchors = {order.shard.key: host for host, order in own.items()}
         self._noise: dict[str, float | None] = {}
         self.dispatch: Dispatch | None = None
@@ -41,35 +49,41 @@ class FleetLooks:
     def first(self) -> FleetSeen:
         """Before anything is known."""
         hosts = tuple(HostSeen(host.name, "starting") for host in self._fleet.hosts)
-        return FleetSeen(hosts, self._total, 0)
+        return FleetSeen(hosts, self._total, 0, in_rounds=self.in_rounds)
 
-    async def look(self) -> FleetSeen | None:
-        """As it is now; None before a host was asked for anything."""
-        dispatch = self.dispatch
-        if dispatch is None:
-            return None
-        await self._hear_noise(dispatch)
+    async def look(self) -> FleetSeen:
+        """As it is now."""
         standing = await asyncio.to_thread(self._folder.read)
         known = {host.name: host for host in standing.hosts} if standing is not None else {}
-        hands = {hand.name: hand for hand in dispatch.hands}
-        held = dispatch.told_held
-        hosts = tuple(
-            self._counted(
-                _or_held(_seen(name, hands.get(name), known.get(name)), held.get(name)), dispatch
+        dispatch = self.dispatch
+        if dispatch is None:  # nobody was asked for anything yet
+            names = [host.name for host in self._fleet.hosts]
+            return replace(
+                self.first, hosts=tuple(_seen(name, None, known.get(name)) for name in names)
             )
-            for name in (host.name for host in self._fleet.hosts)
-        )
+        await self._hear_noise(dispatch)
+        hands = {hand.name: hand for hand in dispatch.hands}
+        held, out = dispatch.told_held, dispatch.out
+        done: dict[str, list[Gathered]] = {}
+        for gathered in dispatch.gathered.values():
+            done.setdefault(gathered.result.host, []).append(gathered)
+        hosts = []
+        for name in (host.name for host in self._fleet.hosts):
+            seen = _seen(name, hands.get(name), known.get(name))
+            if seen.does != "measuring":  # what it measures it measures to the end
+                seen = _given_nothing(seen, held.get(name, ""), out.get(name, ""))
+            hosts.append(self._counted(seen, done.get(name, ())))
         return FleetSeen(
-            hosts,
+            tuple(hosts),
             dispatch.total,
             len(dispatch.gathered),
             len(dispatch.set_aside),
-            left_s(dispatch, time.time()),
+            None if self.in_rounds else left_s(dispatch, time.time()),
+            self.in_rounds,
         )
 
-    def _counted(self, host: HostSeen, dispatch: Dispatch) -> HostSeen:
+    def _counted(self, host: HostSeen, own: Sequence[Gathered]) -> HostSeen:
         """With what it has finished."""
-        own = [g for g in dispatch.gathered.values() if g.result.host == host.name]
         timed = [g for g in own if g.wall_s > 0]
         return replace(
             host,
@@ -98,9 +112,10 @@ class FleetLooks:
 def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
     """What it does now."""
     if hand is None:
-        note = known.note if known is not None else ""
-        starting = known is None or known.state in ("starting", "queued", "up")
-        return HostSeen(name, "starting" if starting else "lost", note=note)
+        if known is None:
+            return HostSeen(name, "starting")
+        does: HostDoes = "starting" if known.state == "up" else known.state
+        return HostSeen(name, does, note=known.note)
     if hand.waiting is None:
         return HostSeen(name, "idle")
     shard = hand.waiting.order.shard
@@ -108,11 +123,14 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
     return HostSeen(name, "measuring", words, hand.began)
 
 
-def _or_held(host: HostSeen, why: str | None) -> HostSeen:
-    """What it measures when somebody takes hold of it, it measures to the end."""
-    if why is None or host.does == "measuring":
-        return host
-    return replace(host, does="held", note=why)
+def _given_nothing(host: HostSeen, held: str, out: str) -> HostSeen:
+    """With why it is given nothing, if so; of one that is not there, what its keeper says of it
+    says more than that it rests here."""
+    if held:
+        return replace(host, does="held", note=held)
+    if out and host.does == "idle":
+        return replace(host, does="out", note=out)
+    return host
 
 
 def points(order: ShardOrder) -> float:
@@ -124,7 +142,8 @@ def points(order: ShardOrder) -> float:
 
 
 def left_s(dispatch: Dispatch, now: float) -> float | None:
-    """Seconds on the clock to the end with the hosts that are there."""
+    """Seconds on the clock to the end with the hosts that are there and given something, no more of
+    them at once than the campaign's share."""
     timed: dict[str, list[Gathered]] = {hand.name: [] for hand in dispatch.hands}
     for gathered in dispatch.gathered.values():
         if gathered.wall_s > 0 and gathered.result.host in timed:
@@ -138,4 +157,7 @@ def left_s(dispatch: Dispatch, now: float) -> float | None:
         for hand in dispatch.hands
         if hand.waiting is not None
     }
-    return time_left_s([points(order) for order in dispatch.unbegun], busy, rates)
+    able = sorted(dispatch.given, key=lambda host: (host not in busy, host))
+    given = able if dispatch.share is None else able[: max(0, dispatch.share)]
+    left = [points(order) for order in dispatch.unbegun]
+    return time_left_s(left, busy, rates, rates.keys() - given)

@@ -55,6 +55,7 @@ class FleetReports:
         self._notes: list[str] = []
         self._known: dict[str, HostSeen] = {}
         self._counts: tuple[int, ...] = ()
+        self._one_at_a_time = asyncio.Lock()
         self.stopped = asyncio.Event()
         self.stopped_by = ""
 
@@ -78,6 +79,10 @@ class FleetReports:
     async def _watch(self, look: Callable[[], Awaitable[FleetSeen | None]]) -> None:
         while True:
             with suppress(WorkbenchError):
+                if self._following is None or self._following.done():
+                    # The engine has ended, and the next one knows of nothing before it is told.
+                    await self._hang_up()
+                    await self._connected()
                 await self._report(await look())
             await asyncio.sleep(LOOK_S)
 
@@ -151,16 +156,18 @@ class FleetReports:
             return await (await self._connected()).ask(request)
 
     async def _connected(self) -> Client:
-        if self._client is None:
-            client = await self._connect()
-            try:
-                await client.ask(self._begin)
-            except BaseException:
-                await client.close()
-                raise
-            self._client = client
-            self._following = asyncio.create_task(self._follow(client))
-        return self._client
+        async with self._one_at_a_time:
+            if self._client is None:
+                client = await self._connect()
+                try:
+                    await client.ask(self._begin)
+                except BaseException:
+                    await client.close()
+                    raise
+                self._client = client
+                self._known, self._counts = {}, ()  # it was told how they were in the beginning
+                self._following = asyncio.create_task(self._follow(client))
+            return self._client
 
     async def _follow(self, client: Client) -> None:
         """Hear who asks for the end, on whatever screen."""

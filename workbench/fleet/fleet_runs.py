@@ -60,7 +60,7 @@ from workbench.fleet.host_reaping import reap_hosts
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
-from workbench.fleet.named_scheduler import must_answer, secrets_of
+from workbench.fleet.named_scheduler import ANSWER_S, must_answer, secrets_of
 from workbench.fleet.security import Secrets, configure, expired, made
 from workbench.fleet.slurm_jobs import cancel_left, must_submit, remove_certificates
 from workbench.labs.base import LabCosts
@@ -119,35 +119,60 @@ class FleetWork:
 # ------------------------------------------------------------------------- up and down
 
 
-async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 0) -> FleetStanding:
+async def come_up(
+    fleet: Fleet, workspace: Workspace, tell: Tell, *, stays: bool = True
+) -> FleetStanding:
     """Start a fleet's keeper, and wait until no host is starting any more.
 
-    With `run_by` a fleet that was not up ends with that process.
+    Parameters
+    ----------
+    stays : until `fleet down`; else it ends with the last campaign that is measured with it, and
+        one of its hosts is waited for as long as Slurm has any in its queue.
 
-    Raises `FleetError` where none of the hosts is there.
+    Raises
+    ------
+    FleetError : none of the hosts is there, or in the queue of Slurm; or nothing keeps them up.
+    UsageError : the fleet that is up cannot be used, or cannot be started like this.
     """
     folder = FleetFolder.of(workspace, fleet.name)
     async with _alone(folder):
         if (standing := folder.read()) is None:
             folder.clear()
-            await _start_keeper(fleet, workspace, folder, run_by)
+            await _start_keeper(fleet, workspace, folder)
             tell(f"starting {counted(len(fleet.hosts), 'host')}")
             standing = folder.read()
         if standing is not None:  # not what was just asked for where another one was starting
             _must_suit(standing, fleet)
-    deadline = time.monotonic() + STARTING_S
-    while time.monotonic() < deadline:
-        standing = folder.read()
-        if standing is not None and standing.ready:
-            break
-        await asyncio.sleep(POLL_S)
-    if standing is None or not standing.any_up:
-        notes = [f"{h.name}: {h.note}" for h in (standing.hosts if standing else ()) if h.note]
+        if stays:
+            folder.let_stay(True)
+    standing = await _ready(folder, tell, stays)
+    if standing is None:
+        raise _keeper_gone(fleet, folder, "has ended")
+    if not standing.any_up and not (stays and standing.any_queued):
+        notes = [f"{h.name}: {h.note}" for h in standing.hosts if h.note]
         raise FleetError(
             "no host came up" + (f"; {notes[0]}" if notes else ""),
             where=fleet.name,
             remedy=f"See {folder.log}",
         )
+    return standing
+
+
+async def _ready(folder: FleetFolder, tell: Tell, stays: bool) -> FleetStanding | None:
+    """A fleet once none of its hosts is starting, or after `STARTING_S`; None: its keeper died.
+    Where it does not stay up without a campaign, that waits for the queue of Slurm as well."""
+    deadline, told = time.monotonic() + STARTING_S, False
+    while (standing := folder.read()) is not None and time.monotonic() < deadline:
+        waits = not stays and standing.any_queued and not standing.any_up
+        if standing.ready and not waits:
+            break
+        if waits:
+            deadline = time.monotonic() + STARTING_S
+            if not told:
+                queued = next(host for host in standing.hosts if host.state == "queued")
+                tell(f"{queued.name}: {queued.note}, and is waited for")
+            told = True
+        await asyncio.sleep(POLL_S)
     return standing
 
 
@@ -188,12 +213,10 @@ def _must_suit(standing: FleetStanding, fleet: Fleet) -> None:
         )
 
 
-async def _start_keeper(
-    fleet: Fleet, workspace: Workspace, folder: FleetFolder, run_by: int
-) -> None:
+async def _start_keeper(fleet: Fleet, workspace: Workspace, folder: FleetFolder) -> None:
     must_submit(fleet.hosts)
     secrets = await _secrets(fleet)
-    posting = KeeperPosting(fleet, str(workspace.root), secrets, run_by)
+    posting = KeeperPosting(fleet, str(workspace.root), secrets)
     files.make_folder(folder.root)
     with opened_errors(folder.root / "keeper.err") as errors:
         process = await asyncio.create_subprocess_exec(
@@ -208,14 +231,21 @@ async def _start_keeper(
     deadline = time.monotonic() + STARTING_S
     while folder.read() is None:
         if process.returncode is not None or time.monotonic() > deadline:
-            text = (folder.root / "keeper.err").read_text(errors="replace").strip().splitlines()
-            raise FleetError(
-                "the process that keeps its hosts up did not start"
-                + (f": {text[-1]}" if text else ""),
-                where=fleet.name,
-                remedy=f"See {folder.log}",
-            )
+            raise _keeper_gone(fleet, folder, "did not start")
         await asyncio.sleep(POLL_S)
+
+
+def _keeper_gone(fleet: Fleet, folder: FleetFolder, how: str) -> FleetError:
+    """With the last line of what it said."""
+    text = ""
+    with suppress(OSError):
+        text = (folder.root / "keeper.err").read_text(errors="replace").strip()
+    last = text.splitlines()[-1] if text else ""
+    return FleetError(
+        f"the process that keeps its hosts up {how}" + (f": {last}" if last else ""),
+        where=fleet.name,
+        remedy=f"See {folder.log}",
+    )
 
 
 async def _secrets(fleet: Fleet) -> Secrets:
@@ -241,26 +271,51 @@ async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
     """End a fleet and wait until its processes are gone, those that were stuck on hosts reached by
     SSH as well; False where none was up. What does not end is told.
 
-    Raises `FleetError` where somebody else is starting or ending it for too long.
+    Raises
+    ------
+    UsageError : a campaign is measured with it.
+    FleetError : somebody else is starting or ending it for too long.
     """
     folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
     async with _alone(folder):
-        last, standing, holder = folder.last(), folder.read(), folder.keeping.holder()
-        keepers = {standing.pid} if standing is not None else set()
-        if holder is not None and is_keeper(holder.pid):  # also one that has not said so yet
-            keepers.add(holder.pid)
-        for pid in keepers:
-            await _end_keeper(pid)
-        folder.clear()
-        # Those of the hosts file may have another address by now than those that were started.
-        known = (*(last.fleet.hosts if last is not None else ()), *fleet.hosts)
-        far = [host for host in known if host.kind == "ssh"]
-        both = _end_strays(folder, tell), _end_far(folder, far, tell)
-        for error in await asyncio.gather(*both, return_exceptions=True):
-            if error is not None:
-                raise error
+        if users := _users(folder):
+            raise UsageError(
+                f"{users} with it",
+                where=fleet.name,
+                remedy="Stop that first, with `s` on the screen Hosts or ctrl+c: the same command "
+                "goes on later; or wait for its end",
+            )
+        return await _ended(folder, fleet, tell)
+
+
+def _users(folder: FleetFolder) -> str:
+    """What other processes measure with a fleet, in words; empty: nothing."""
+    others = [each for each in Leases(folder.leases).measuring() if each.pid != os.getpid()]
+    if not others:
+        return ""
+    names = ", ".join(f"{each.session} (process {each.pid})" for each in others)
+    return f"{names} {'is' if len(others) == 1 else 'are'} measured"
+
+
+async def _ended(folder: FleetFolder, fleet: Fleet, tell: Tell) -> bool:
+    """A fleet that nobody else starts or ends meanwhile; whether it was up."""
+    last, standing, holder = folder.last(), folder.read(), folder.keeping.holder()
+    keepers = {standing.pid} if standing is not None else set()
+    if holder is not None and is_keeper(holder.pid):  # also one that has not said so yet
+        keepers.add(holder.pid)
+    for pid in keepers:
+        await _end_keeper(pid)
+    folder.clear()
+    folder.let_stay(False)
+    # Those of the hosts file may have another address by now than those that were started.
+    known = (*(last.fleet.hosts if last is not None else ()), *fleet.hosts)
+    far = [host for host in known if host.kind == "ssh"]
+    both = _end_strays(folder, tell), _end_far(folder, far, tell)
+    for error in await asyncio.gather(*both, return_exceptions=True):
+        if error is not None:
+            raise error
     return bool(keepers)
 
 
@@ -299,10 +354,25 @@ async def _end_far(folder: FleetFolder, hosts: Sequence[LabHost], tell: Tell) ->
     await reap_hosts(tuple(places.values()), tell)
 
 
+async def _let_end(folder: FleetFolder) -> None:
+    """A fleet that is not up now ends with the campaigns that it comes up for."""
+    async with _alone(folder):
+        if folder.read() is None and not _users(folder):  # they start it again as it was
+            folder.let_stay(False)
+
+
 async def _end_after(workspace: Workspace, fleet: Fleet, tell: Tell) -> None:
-    """End a fleet that came up for a campaign, of which what was measured counts all the same."""
+    """After a campaign, of which what was measured counts all the same: end the fleet, unless it
+    stays up without one or another is measured with it, which then ends it."""
+    folder = FleetFolder.of(workspace, fleet.name)
     try:
-        await go_down(workspace, fleet, tell)
+        async with _alone(folder):
+            if folder.stays:
+                return
+            if users := _users(folder):
+                tell(f"the fleet {fleet.name} stays up: {users} with it")
+                return
+            await _ended(folder, fleet, tell)
     except (WorkbenchError, OSError) as error:
         tell(f"warning: {error}")
 
@@ -320,11 +390,11 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
             security=standing.secrets.security(),
             asynchronous=True,
             set_as_default=False,
-            timeout="15s",
+            timeout=f"{ANSWER_S:g}s",
         )
     except OSError as error:
         raise SchedulerLost(
-            f"its scheduler does not answer: {error}",
+            f"its scheduler does not answer: {str(error) or f'within {ANSWER_S:g} s'}",
             where=standing.fleet.name,
             remedy="End the fleet with `workbench fleet down`, and start it again",
         ) from None
@@ -342,8 +412,9 @@ async def run_over_fleet(
 ) -> FleetOutcome:
     """Measure a campaign with all hosts of a fleet, and make one session of it.
 
-    A fleet that is not up comes up for the campaign and goes down after it. Shards that were
-    finished before, by a run of the same session's name that was cut off, are not measured again.
+    A fleet that is not up comes up for the campaign, and goes down after the last that is measured
+    with it. Shards that were finished before, by a run of the same session's name that was cut off,
+    are not measured again.
 
     Parameters
     ----------
@@ -360,7 +431,8 @@ async def run_over_fleet(
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
     cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
-    looks = FleetLooks(fleet, folder, cut.own, len(cut.shards) + len(cut.own))
+    total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
+    looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
     work = FleetWork(
         loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
     )
@@ -426,7 +498,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     folder = FleetFolder.of(workspace, fleet.name)
     _keep_cut(work, tell)
     measure = _measures(work, tell)
-    was_up = folder.read() is not None
+    await _let_end(folder)
     try:
         with Leases(folder.leases).contending(name, work.asked.priority):
             if work.whole:
@@ -436,8 +508,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
             else:
                 dispatch = await measure(FleetRound(work.shards, work.own))
     finally:
-        if not was_up:
-            await _end_after(workspace, fleet, tell)
+        await _end_after(workspace, fleet, tell)
     outcome, between = await folded_session(work, dispatch, began, reports)
     if reports is not None:
         await reports.end(folded=str(between))
@@ -475,7 +546,12 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
     here = [host.name for host in fleet.hosts if host.name not in others]
     here += [path.name for path in folder.of_hosts() if path.name not in others]  # of before
     local = {name: Workspace(folder.host(name)).exports for name in here}
-    judge = AnchorJudge(work.own, work.loaded.campaign.kpi)
+    loop = asyncio.get_running_loop()
+
+    def from_thread(text: str) -> None:
+        loop.call_soon_threadsafe(lambda: tell(text))
+
+    judge = AnchorJudge(work.own, work.loaded.campaign.kpi, from_thread)
 
     def made_of(client: Client, asked: FleetRound) -> Dispatch:
         dispatch = Dispatch(client, asked.orders, asked.own, Ledger(folder.run(name), local), tell)
@@ -486,13 +562,14 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
         dispatch.hosts = {host.name: host for host in fleet.hosts}
         dispatch.share = work.asked.share
         dispatch.held = lambda: leases.refused(name, hosts)
+        dispatch.queued = folder.any_queued
         dispatch.unsteady = judge.unsteady
         work.looks.dispatch = dispatch
         return dispatch
 
     async def measure(asked: FleetRound) -> Dispatch:
         return await _dispatched(
-            lambda: come_up(fleet, workspace, tell, os.getpid()),
+            lambda: come_up(fleet, workspace, tell, stays=False),
             lambda client: made_of(client, asked),
             tell,
         )
@@ -623,7 +700,7 @@ async def _dispatched(
                 starts, most = 0, len(dispatch.gathered)
             if starts == KEEPERS:
                 raise
-            tell(f"{error.what}; the fleet is started again")
+            tell(f"{error.what}; it is asked again, and started where it is not up any more")
 
 
 async def _pieces(

@@ -31,7 +31,7 @@ WORKER = b"workbench.fleet.lab_worker"
 """The module that a worker's process runs, as its command line has it; whose it is comes next."""
 TRIES = 3
 """Starts of a host that fail before nobody waits for it."""
-HostState = Literal["starting", "queued", "up", "lost", "down"]
+HostState = Literal["starting", "queued", "up", "lost"]
 
 
 class FleetError(WorkbenchError):
@@ -65,14 +65,21 @@ class FleetStanding:
 
     @property
     def ready(self) -> bool:
-        """Whether no host is still starting, and one is there or each was tried again in vain."""
+        """Whether no host is still starting, and one is there, or in the queue of Slurm, or each
+        was tried again in vain."""
         if any(host.state == "starting" for host in self.hosts):
             return False
-        return self.any_up or all(host.starts >= TRIES for host in self.hosts)
+        is_there = self.any_up or self.any_queued
+        return is_there or all(host.starts >= TRIES for host in self.hosts)
 
     @property
     def any_up(self) -> bool:
         return any(host.state == "up" for host in self.hosts)
+
+    @property
+    def any_queued(self) -> bool:
+        """Whether a job waits in the queue of Slurm, however long."""
+        return any(host.state == "queued" for host in self.hosts)
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,23 @@ class FleetFolder:
         return self.root / "runs" / session
 
     @property
+    def stays(self) -> bool:
+        """Whether it is to be up until `fleet down`; else it ends with the last campaign that is
+        measured with it."""
+        return self._staying.exists()
+
+    def let_stay(self, stays: bool) -> None:
+        """Say whether it is to be up until `fleet down`; whoever says so holds `starting`."""
+        if stays:
+            self._staying.touch(files.FILE)
+        else:
+            self._staying.unlink(missing_ok=True)
+
+    @property
+    def _staying(self) -> Path:
+        return self.root / "stays"
+
+    @property
     def log(self) -> Path:
         return self.root / "keeper.log"
 
@@ -119,6 +143,11 @@ class FleetFolder:
     @property
     def _file(self) -> Path:
         return self.root / "standing.json"
+
+    def any_queued(self) -> bool:
+        """Whether the fleet is up, and a job of it waits in the queue of Slurm."""
+        standing = self.read()
+        return standing is not None and standing.any_queued
 
     def write(self, standing: FleetStanding) -> None:
         """Replace it whole."""

@@ -31,8 +31,9 @@ from workbench.fleet.fleet_standing import (
     with_host,
 )
 from workbench.fleet.hearing import Hearing
+from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import listening
-from workbench.fleet.security import Secrets, configure
+from workbench.fleet.security import Secrets, configure, expired
 from workbench.fleet.slurm_jobs import (
     ENDED,
     UNKNOWN_AFTER,
@@ -43,11 +44,11 @@ from workbench.fleet.tasks import DOWN, LONGEST_WORD, PRELOAD, UP, Posting
 from workbench.locks import own
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
-from workbench.probes.process import PROC, parse_start_s
-from workbench.probes.remote_shell import CONNECT_S, connect_by_ssh
+from workbench.probes.remote_shell import connect_by_ssh
 
 if TYPE_CHECKING:
     import asyncssh
+    from distributed import Scheduler
 
 AT_ONCE = 8
 """Hosts that are started at the same time."""
@@ -70,7 +71,9 @@ LONGEST_LINE = 200
 THERE_S = 10.0
 """How long a worker that somebody else starts is waited for before it counts as not there."""
 LOOKING_S = 2.0
-"""Between looks at whether the campaign's process is still there."""
+UNUSED = 2
+"""Between looks at whether anybody uses the fleet, and how many in a row find nobody before it
+ends."""
 
 log = logger("fleet")
 
@@ -141,8 +144,13 @@ class Keeper:
             began = loop.time()
             try:
                 why = await self._once(host, starts)
-            except (OSError, WorkbenchError, TimeoutError) as error:
-                why = str(error) or f"did not answer within {CONNECT_S:g} s"
+            except (OSError, WorkbenchError) as error:
+                why = str(error) or type(error).__name__
+            except Exception as error:  # else nobody would start it again, or say that it is lost
+                log.error("host not kept", host=host.name, exc_info=error)
+                why = printable(f"{type(error).__name__}: {error}"[:LONGEST_LINE])
+            if since := self._expired():
+                why = f"the fleet's certificate expired on {since}: end it with `fleet down`"
             log.warning("host lost", host=host.name, why=why)
             self._note(HostStanding(host.name, "lost", why, starts=starts))
             pause_s = FIRST_PAUSE_S if loop.time() - began > HELD_S else pause_s * 2
@@ -159,9 +167,12 @@ class Keeper:
         else:
             opened = _over_ssh(host, self.folder.owner(host.name))
         async with opened as worker:
-            async with self._few, asyncio.timeout(STARTING_S):
-                await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
-                word, _, said = await _word(worker.out)
+            try:
+                async with self._few, asyncio.timeout(STARTING_S):
+                    await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
+                    word, _, said = await _word(worker.out)
+            except TimeoutError:
+                return f"did not say within {STARTING_S:g} s that it is up"
             if word != UP:
                 return said or f"{await worker.ended()} (before it was there)"
             if said != __version__:
@@ -267,6 +278,13 @@ class Keeper:
                 process.kill()
                 await process.wait()
 
+    def _expired(self) -> str:
+        """Since when the fleet's certificate holds no more, in words; empty where it does."""
+        try:
+            return expired(self.secrets)
+        except ValueError:  # it is none
+            return ""
+
     def _note(self, host: HostStanding) -> None:
         self.standing = with_host(self.standing, host)
         with suppress(OSError):
@@ -330,9 +348,12 @@ async def _worker_at(
             await process.stdin.drain()
 
     async def ended() -> WorkerEnd:
-        async with asyncio.timeout(GRACE_S):
-            stderr = await errors
-            await process.wait_closed()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                stderr = await errors
+                await process.wait_closed()
+        except TimeoutError:
+            return WorkerEnd(None)
         return WorkerEnd(process.returncode, stderr)
 
     try:
@@ -349,11 +370,17 @@ async def last_line(read: Callable[[int], Awaitable[bytes]]) -> str:
         text = (text + piece)[-MOST_STDERR:]
     lines = text.decode(errors="replace").strip().splitlines()
     line = lines[-1].strip() if lines else ""
-    return "".join(c if c.isprintable() else "·" for c in line[:LONGEST_LINE])
+    return printable(line[:LONGEST_LINE])
 
 
-async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:
-    """Be the keeper until told to end (SIGTERM)."""
+def printable(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets) -> None:
+    """Be the keeper until told to end (SIGTERM), or until no campaign is measured any more where
+    the fleet does not stay up without one."""
     configure()
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -361,17 +388,23 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
     async with _alone(folder), _scheduling(fleet, secrets) as (address, present):
         keeper = Keeper(fleet, folder, secrets, address, present)
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
-        began = _started(run_by)
+        unused = 0
         try:
-            while not ending.is_set() and _started(run_by) == began:
+            while not ending.is_set() and unused < UNUSED:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ending.wait(), LOOKING_S)
+                unused = 0 if _is_used(folder) else unused + 1
         finally:
+            folder.clear()  # first: who comes now starts another, which waits for this one
             for task in hosts:
                 task.cancel()
             await asyncio.gather(*hosts, return_exceptions=True)
             remove_certificates(folder)
-            folder.clear()
+
+
+def _is_used(folder: FleetFolder) -> bool:
+    """By whoever wants it up until `fleet down`, or by a campaign whose process is there."""
+    return folder.stays or bool(Leases(folder.leases).measuring())
 
 
 @asynccontextmanager
@@ -411,22 +444,38 @@ async def _scheduling(
         hearing = Hearing()
 
         def present() -> set[str]:
-            hearing.keep(scheduler.workers)
-            return {
-                str(worker.name)
-                for worker in scheduler.workers.values()
-                if not hearing.is_silent(worker.address, worker.last_seen)
-            }
+            silent = _silent(scheduler, hearing)
+            workers = scheduler.workers.values()
+            return {str(worker.name) for worker in workers if worker.address not in silent}
 
-        yield scheduler.address, present
+        removing = asyncio.create_task(_remove_silent(scheduler, hearing))
+        try:
+            yield scheduler.address, present
+        finally:
+            removing.cancel()
+            await asyncio.gather(removing, return_exceptions=True)
 
 
-def _started(pid: int) -> float | None:
-    """When that process started; None where there is none."""
-    try:
-        return parse_start_s((PROC / str(pid) / "stat").read_text())
-    except OSError:
-        return None
+def _silent(scheduler: Scheduler, hearing: Hearing) -> set[str]:
+    """Addresses of workers that count as gone."""
+    hearing.keep(scheduler.workers)
+    workers = tuple(scheduler.workers.values())
+    return {each.address for each in workers if hearing.is_silent(each.address, each.last_seen)}
+
+
+async def _remove_silent(scheduler: Scheduler, hearing: Hearing) -> None:
+    """Forget workers that count as gone at two looks in a row: one that is started again has the
+    same name, and where this process stood still what they said meanwhile is heard in between."""
+    before: set[str] = set()
+    while True:
+        silent = _silent(scheduler, hearing)
+        for address in silent & before:
+            try:
+                await scheduler.remove_worker(address, stimulus_id="silent")
+            except Exception as error:  # the others are to be looked at, too
+                log.error("a silent worker was not removed", where=address, exc_info=error)
+        before = silent
+        await asyncio.sleep(AWAY_S / 3)
 
 
 @dataclass(frozen=True)
@@ -436,8 +485,6 @@ class KeeperPosting:
     fleet: Fleet
     workspace: str
     secrets: Secrets
-    run_by: int = 0
-    """Process of the campaign that the fleet is up for, and ends with; 0: it stays up."""
 
 
 def main() -> None:
@@ -446,7 +493,7 @@ def main() -> None:
     folder = FleetFolder.of(Workspace(Path(posting.workspace)), posting.fleet.name)
     close = open_log(folder.log)
     try:
-        asyncio.run(keep_fleet(posting.fleet, folder, posting.secrets, posting.run_by))
+        asyncio.run(keep_fleet(posting.fleet, folder, posting.secrets))
     except Exception as error:
         log.error("the keeper failed", exc_info=error)
         raise

@@ -10,19 +10,21 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from workbench import files
 from workbench.domain import codec
 from workbench.domain.errors import UsageError, WorkbenchError
-from workbench.engine.sessions.fleet_sessions import started
+from workbench.probes.process import started
 
 T = TypeVar("T")
 
 LONGEST_S = 30 * 86400.0
+PATIENCE_S, POLL_S = 5.0, 0.02
+"""How long somebody else may take to change leases, and how often one that waits looks again."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class Contender:
     pid: int
     began: float | None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether that process still is."""
+        return self.began is not None and started(self.pid) == self.began
+
 
 @dataclass(frozen=True)
 class Leases:
@@ -116,10 +123,8 @@ class Leases:
             if not why:
                 found[lease.host] = lease
                 continue
-            with self._alone():
-                if self._read(path, Lease) == lease:
-                    path.unlink(missing_ok=True)
-                    over.append(f"{lease.host} is held no more: {why}")
+            if self._removed(path, lease):
+                over.append(f"{lease.host} is held no more: {why}")
         return found, tuple(over)
 
     @contextmanager
@@ -132,13 +137,22 @@ class Leases:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            with suppress(OSError, WorkbenchError), self._alone():  # else it ends with the process
+                left = self._read(path, Contender)
+                if left is None or (left.pid, left.began) == (own.pid, own.began):
+                    path.unlink(missing_ok=True)
+
+    def measuring(self) -> tuple[Contender, ...]:
+        """The campaigns that are measured now, by their sessions' names."""
+        paths = sorted(self.root.glob("run-*.json"))
+        found = (self._read(path, Contender) for path in paths)
+        return tuple(each for each in found if each is not None and each.is_there)
 
     def prefer(self, session: str, priority: int) -> None:
         """Say what goes before what. Raises `UsageError` where that is not measured now."""
         with self._alone():
             own = self._read(self._run(session), Contender)
-            if own is None or own.began is None or started(own.pid) != own.began:
+            if own is None or not own.is_there:
                 raise UsageError(
                     "is not measured by this fleet now", where=session, remedy="See workbench ls"
                 )
@@ -152,8 +166,8 @@ class Leases:
             other = self._read(path, Contender)
             if other is None or other.session == session:
                 continue
-            if other.began is None or started(other.pid) != other.began:
-                path.unlink(missing_ok=True)
+            if not other.is_there:
+                self._removed(path, other)
             elif other.priority > (found.priority if found else priority):
                 found = other
         return found
@@ -183,10 +197,41 @@ class Leases:
     def _write(self, path: Path, what: object) -> None:
         files.write_own(path, codec.dumps(codec.to_plain(what)))
 
+    def _removed(self, path: Path, what: Lease | Contender) -> bool:
+        """Remove what is over; not where somebody changes leases just now: then whoever looks next
+        does. For a campaign's loop, which waits for nobody here."""
+        try:
+            with self._alone(patience_s=0.0):
+                if self._read(path, type(what)) != what:
+                    return False
+                path.unlink(missing_ok=True)
+                return True
+        except (OSError, WorkbenchError):
+            return False
+
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Nobody else changes leases meanwhile; the kernel frees that with the process."""
+    def _alone(self, patience_s: float | None = None) -> Iterator[None]:
+        """Nobody else changes leases meanwhile; the kernel frees that with the process. Raises
+        `UsageError` where somebody else takes longer than that."""
         files.make_folder(self.root)
-        with open(self.root / "leases.lock", "a", opener=files.opener) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        patience_s = PATIENCE_S if patience_s is None else patience_s
+        path, until = self.root / "leases.lock", time.monotonic() + patience_s
+        with open(path, "a", opener=files.opener) as file:
+            while not _taken(file):
+                if time.monotonic() >= until:
+                    raise UsageError(
+                        f"another process has been changing leases for over {patience_s:g} s",
+                        where=str(path),
+                        remedy=f"See which with `fuser {path}`: it may be stopped",
+                    )
+                time.sleep(POLL_S)
             yield
+
+
+def _taken(file: IO[str]) -> bool:
+    """Whether nobody else has that lock, and it is ours from now on."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

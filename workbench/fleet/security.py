@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from workbench.fleet.hearing import VANISHED_S
-
 if TYPE_CHECKING:
     from distributed import Security
 
@@ -92,12 +90,13 @@ def expired(secrets: Secrets) -> str:
 
 
 def configure() -> None:
-    """What Dask does otherwise: look for hosts that went silent, and keep to itself."""
+    """What Dask does otherwise, such as to look by its time of day for hosts that went silent:
+    whoever set this host's clock ahead would lose all of them at once (`hearing`)."""
     import dask
 
     dask.config.set(
         {
-            "distributed.scheduler.worker-ttl": f"{VANISHED_S:g}s",
+            "distributed.scheduler.worker-ttl": None,
             "distributed.scheduler.allowed-failures": 1000,  # a host that dies is our affair
             "distributed.scheduler.work-stealing": False,
             "distributed.worker.profile.enabled": False,

@@ -1,4 +1,5 @@
-"""What Dask runs on a lab host, by name: JSON in, JSON out; nothing else is ever pickled."""
+"""What Dask runs on a lab host, by name: JSON in, JSON out, but for the files of a bundle and the
+errors that it raises, which Dask pickles as they are."""
 
 from __future__ import annotations
 

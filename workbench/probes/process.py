@@ -9,6 +9,8 @@ from pathlib import Path
 
 PROC = Path("/proc")
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+ENDED = "ZX"
+"""States of a process that does nothing any more."""
 START_FIELD = 22
 """Position of the start time in `/proc/<pid>/stat`, counted from 1 as in proc(5)."""
 
@@ -63,6 +65,16 @@ def read_network(pid: int) -> NetworkCounters:
 
 def read_start_s(pid: int) -> float:
     return parse_start_s((PROC / str(pid) / "stat").read_text())
+
+
+def started(pid: int) -> float | None:
+    """When that process started, in seconds since the host did; None where there is none, or it has
+    ended and nobody has asked how. Its number may be another's later."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    return None if parse_state(stat) in ENDED else parse_start_s(stat)
 
 
 @dataclass(frozen=True)

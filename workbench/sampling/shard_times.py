@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heapify, heapreplace
+from itertools import groupby
 from statistics import median
 
 
@@ -10,6 +12,7 @@ def time_left_s(
     waiting: Sequence[float],
     busy: Mapping[str, tuple[float, float]],
     rates: Mapping[str, float | None],
+    ending: Collection[str] = (),
 ) -> float | None:
     """Seconds until the last host is done.
 
@@ -19,13 +22,15 @@ def time_left_s(
     busy : by host, the points of the shard that it measures and for how many seconds already.
     rates : of the hosts that are there, points a second; None where one has finished nothing yet:
         it is taken for the median of the others.
+    ending : those of them that are given nothing after what they measure.
 
     Returns
     -------
-    None where no host has finished anything, or none is there.
+    None where no host has finished anything, or none is there for what waits.
     """
     known = [rate for rate in rates.values() if rate]
-    if not known:
+    given = [host for host in rates if host not in ending]
+    if not known or (waiting and not given):
         return None
     usual = median(known)
     rate_of = {host: rate or usual for host, rate in rates.items()}
@@ -33,8 +38,12 @@ def time_left_s(
     for host, (points, spent_s) in busy.items():
         if host in free_s:
             free_s[host] = max(0.0, points / rate_of[host] - spent_s)
-    for points in sorted(waiting, reverse=True):
-        ends = {host: free_s[host] + points / rate_of[host] for host in free_s}
-        first = min(ends, key=ends.__getitem__)
-        free_s[first] = ends[first]
+    # Of shards of one size who is done first is known without a look at all hosts for each.
+    for points, shards in groupby(sorted(waiting, reverse=True)):
+        ends = [(free_s[host] + points / rate_of[host], host) for host in given]
+        heapify(ends)
+        for _ in shards:
+            end, host = ends[0]
+            free_s[host] = end
+            heapreplace(ends, (end + points / rate_of[host], host))
     return max(free_s.values())

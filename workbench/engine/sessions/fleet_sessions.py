@@ -25,7 +25,7 @@ from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.library import Library
 from workbench.log import logger
-from workbench.probes.process import PROC, parse_start_s
+from workbench.probes.process import started
 
 LOOK_S = 2.0
 """Between looks at whether the process that measures is there."""
@@ -207,14 +207,6 @@ def lacks_shards(view: SessionView) -> bool:
 def _finished(now: RunFinished, before: RunFinished | None) -> RunFinished:
     """What a session that was not completed says in the end: what it holds is as it was."""
     return now if before is None else replace(before, outcome=now.outcome, note=now.note)
-
-
-def started(pid: int) -> float | None:
-    """When that process started; None where there is none."""
-    try:
-        return parse_start_s((PROC / str(pid) / "stat").read_text())
-    except OSError:
-        return None
 
 
 def _progress(view: SessionView, fleet: FleetSeen) -> Progress:

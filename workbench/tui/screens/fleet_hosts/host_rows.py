@@ -14,10 +14,12 @@ from workbench.tui.widgets.rows import Look, Row, fit
 
 SIGNS: Mapping[HostDoes, tuple[str, Look]] = {
     "starting": ("·", "dim"),
+    "queued": ("·", "dim"),
     "idle": ("·", ""),
     "measuring": ("▶", "accent"),
     "lost": ("×", "bad"),
     "held": ("■", "warn"),
+    "out": ("■", "bad"),
 }
 NAME, STATE, FIGURE = 12, 11, 8
 """Widths of columns, in cells."""
@@ -57,7 +59,7 @@ def _folded(view: SessionView, name: str) -> HostSeen:
 
 
 def _at_rest(host: HostSeen) -> HostSeen:
-    does: HostDoes = "idle" if host.does in ("measuring", "starting") else host.does
+    does: HostDoes = "idle" if host.does in ("measuring", "starting", "queued") else host.does
     return HostSeen(
         host.name, does, "", None, host.shards, host.samples, host.lab_s, host.wall_s,
         host.measured_s, host.noise, host.note,
@@ -80,8 +82,10 @@ def summary_row(view: SessionView, width: int) -> Row:
 
 
 def _left(fleet: FleetSeen, at: float) -> str:
+    if fleet.eta_s is None and fleet.in_rounds:
+        return " · time to go: unknown, more shards are planned in rounds"
     if fleet.eta_s is None:
-        return " · time to go: unknown until a host has finished a shard"
+        return " · time to go: unknown until a host that is given something has finished a shard"
     return f" · {text.duration(fleet.eta_s)} to go, until {text.clock(at + fleet.eta_s)}"
 
 

@@ -1,0 +1,97 @@
+"""What its keeper says of a host that is lost, whatever it was lost by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workbench.domain.fleets import Fleet, LabHost
+from workbench.fleet import keeper
+from workbench.fleet.fleet_standing import FleetFolder, HostStanding
+from workbench.fleet.keeper import Keeper, Started, WorkerEnd, _worker_at
+from workbench.fleet.security import Secrets
+from workbench.paths import Workspace
+
+HOST = LabHost("alpha", "simulated")
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keeper:
+    monkeypatch.setattr(keeper, "FIRST_PAUSE_S", 0.01)
+    folder = FleetFolder.of(Workspace(tmp_path), "hosts")
+    return Keeper(Fleet("hosts", (HOST,)), folder, Secrets("", ""), "tls://[::1]:1", lambda: ())
+
+
+def told(kept: Keeper) -> HostStanding:
+    """Of the host once it was lost twice."""
+
+    async def whole() -> None:
+        keeping = asyncio.create_task(kept.keep(HOST))
+        async with asyncio.timeout(10.0):
+            while kept.standing.hosts[0].starts < 2:  # noqa: ASYNC110 - nothing rings a bell
+                await asyncio.sleep(0.01)
+        assert not keeping.done()
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+    asyncio.run(whole())
+    return kept.standing.hosts[0]
+
+
+def test_a_failure_that_nobody_thought_of_is_a_lost_host(
+    kept: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def once(*_: object) -> str:
+        raise ImportError("No module named\n'dask_jobqueue'")
+
+    monkeypatch.setattr(kept, "_once", once)
+    host = told(kept)
+    assert (host.state, host.note) == ("lost", "ImportError: No module named·'dask_jobqueue'")
+
+
+class NeverSpeaks:
+    async def readline(self) -> bytes:
+        await asyncio.sleep(60.0)
+        return b""
+
+    async def read(self, most: int) -> bytes:
+        del most
+        return await self.readline()
+
+
+def test_the_limit_that_has_passed_is_the_one_that_is_named(
+    kept: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> Any:
+        return None
+
+    @asynccontextmanager
+    async def here(_: LabHost) -> AsyncIterator[Started]:
+        yield Started(NeverSpeaks(), nothing, lambda: None, nothing)
+
+    monkeypatch.setattr(kept, "_here", here)
+    monkeypatch.setattr(keeper, "STARTING_S", 0.05)
+    assert told(kept).note == "did not say within 0.05 s that it is up"
+    monkeypatch.setattr(keeper, "expired", lambda _: "2026-11-01 10:00 UTC")
+    kept.standing = keeper.with_host(kept.standing, HostStanding("alpha", "starting"))
+    assert told(kept).note == (
+        "the fleet's certificate expired on 2026-11-01 10:00 UTC: end it with `fleet down`"
+    )
+
+
+async def test_a_host_that_does_not_say_how_its_worker_ended_has_not_failed_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def create_process(*_: object, **__: object) -> Any:
+        return SimpleNamespace(stderr=NeverSpeaks(), stdout=NeverSpeaks(), stdin=None)
+
+    monkeypatch.setattr(keeper, "GRACE_S", 0.05)
+    connection: Any = SimpleNamespace(create_process=create_process, abort=lambda: None)
+    async with _worker_at(connection, HOST, "mine") as worker:
+        assert await worker.ended() == WorkerEnd(None)
