@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from doc_blocks import with_blocks
+from scipy.stats import hypergeom
 
 from workbench.domain import kpis
 
@@ -17,6 +18,8 @@ PAGE = HERE.parent / "docs" / "counters-science.md"
 RESULTS = HERE / "results" / "counted_tables.json"
 MOST_LOST_POINTS = 3.0
 """By which coverage may fall beside a competitor that was not trained with (issue 23)."""
+RARE = 0.05
+"""What chance makes less often is not called chance."""
 THEIRS = {
     "throughput": "| paper C's, hardware counters, their testbed | | 98 / 92 / 83 / 65 % |",
     "p95": "| paper C's, latency | | 86 / 79 % |",
@@ -25,6 +28,41 @@ MODELS = ("ours", "MLP (paper C)", "boosting (SLOMO)", "SLOMO, extrapolated", "l
 """The columns of the page."""
 
 Results = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class UsualCoverage:
+    """Of held-out experiments with all competitors in training: windows, and those that their
+    interval held."""
+
+    windows: int
+    held: int
+
+    @classmethod
+    def of(cls, found: Results) -> UsualCoverage:
+        return cls(found["windows"], round(found["coverage"] * found["windows"]))
+
+    @property
+    def share(self) -> float:
+        return self.held / self.windows
+
+    def joined(self, other: UsualCoverage) -> UsualCoverage:
+        return UsualCoverage(self.windows + other.windows, self.held + other.held)
+
+    def chance(self, held: int, answered: int) -> float:
+        """How often so few of the answered are held, or fewer, if they are held as often as these:
+        Fisher's exact test, one-sided. A binomial would take the usual share for known, and call
+        one miss impossible where all of 40 windows were held."""
+        windows, all_held = self.windows + answered, self.held + held
+        return float(hypergeom.cdf(held, windows, all_held, answered))
+
+    def told_from(self, answered: int) -> int:
+        """Misses among that many from which on chance is `RARE`; one more than there are where no
+        number of them shows anything."""
+        return next(
+            (n for n in range(answered + 1) if self.chance(answered - n, answered) <= RARE),
+            answered + 1,
+        )
 
 
 @dataclass(frozen=True)
@@ -99,20 +137,22 @@ def model_table(function: str, kpi: str, found: Results) -> str:
     )  # fmt: skip
 
 
-def competitor_table(unseen: Sequence[HeldOut], usual: float) -> str:
+def competitor_table(unseen: Sequence[HeldOut], usual: UsualCoverage) -> str:
     """What became of each competitor that training had not seen, for a terminal."""
     lines = [
-        f"with all competitors in training, by experiment, the interval holds {usual:.0%}",
+        f"with all competitors in training, by experiment, the interval holds {usual.held} of "
+        f"{usual.windows}",
         "",
         "| held out of training | windows | outside of what was learned | counter missing | others "
-        "held | lost |",
-        "|---|---|---|---|---|---|",
+        "held | lost | by chance |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in unseen:
         share = f"{one.held / one.answered:.0%}" if one.answered else "none was answered"
         lines.append(
             f"| {one.competitor} | {one.windows} | {one.outside} | {one.missing} | {share} | "
-            f"{100 * one.lost(usual):.0f} points (at most {MOST_LOST_POINTS:g}) |"
+            f"{100 * one.lost(usual.share):.0f} points (at most {MOST_LOST_POINTS:g}) | "
+            f"{_chance(one, usual)} |"
         )
     return "\n".join(lines)
 
@@ -192,38 +232,73 @@ def _by_experiment(functions: Results) -> str:
 
 def _held_out(functions: Results) -> str:
     lines = [
-        "| held out | KPI | windows | outside | counter missing | others held | usually | lost |",
-        "|---|---|---|---|---|---|---|---|",
+        "| held out | KPI | windows | outside | counter missing | others held | usually | lost | "
+        "by chance | misses that chance hardly makes |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    tried: list[tuple[float, str]] = []
-    held_of_all = answered = 0
-    usually = 0.0
+    tried: list[tuple[HeldOut, UsualCoverage, str]] = []
+    all_usual = UsualCoverage(0, 0)
     for kind in THEIRS:
         for name, found in _of_kind(functions, kind):
+            usual = UsualCoverage.of(found)
+            all_usual = all_usual.joined(usual)
             for given in found["held_out"]:
                 one = HeldOut(**given)
-                points = 100.0 * one.lost(found["coverage"])
-                tried.append((points, f"{name} beside `{one.competitor}`, {kind}"))
-                held_of_all, answered = held_of_all + one.held, answered + one.answered
-                usually += one.answered * found["coverage"]
+                tried.append((one, usual, f"{name} beside `{one.competitor}`, {kind}"))
                 held = f"{one.held} of {one.answered}" if one.answered else "none"
                 lines.append(
                     f"| {name}: `{one.competitor}` | {kind} | {one.windows} | {one.outside} | "
-                    f"{one.missing} | {held} | {found['coverage']:.0%} | {points:.1f} points |"
+                    f"{one.missing} | {held} | {usual.share:.0%} | "
+                    f"{100.0 * one.lost(usual.share):.1f} points | {_chance(one, usual)} | "
+                    f"{usual.told_from(one.answered) if one.answered else ''} |"
                 )
     if not tried:
         return "\n".join(lines)
-    over = sum(points > MOST_LOST_POINTS for points, _ in tried)
-    worst, where = max(tried)
-    said = f"{over or 'None'} of {len(tried)} lose{'s' * (over == 1)} more than 3 points"
+    return "\n".join([*lines, "", _lost_of_all(tried, all_usual), "", _lost_by_chance(tried)])
+
+
+def _chance(one: HeldOut, usual: UsualCoverage) -> str:
+    """As a cell; empty where nothing was lost."""
+    return f"{usual.chance(one.held, one.answered):.1%}" if one.lost(usual.share) else ""
+
+
+def _lost_of_all(
+    tried: Sequence[tuple[HeldOut, UsualCoverage, str]], all_usual: UsualCoverage
+) -> str:
+    lost = [(100.0 * one.lost(usual.share), where) for one, usual, where in tried]
+    over = sum(points > MOST_LOST_POINTS for points, _ in lost)
+    worst, where = max(lost)
+    said = f"{over or 'None'} of {len(lost)} lose{'s' * (over == 1)} more than 3 points"
     most = f"; the most is {worst:.1f} ({where})" if worst > 0.0 else ""
-    together = "no window was answered"
-    if answered:
-        together = (
-            f"of all {answered} windows that were answered {held_of_all} held "
-            f"({held_of_all / answered:.1%}, usually {usually / answered:.1%})"
-        )
-    return "\n".join([*lines, "", f"{said}{most}; {together}."])
+    answered = sum(one.answered for one, _, _ in tried)
+    if not answered:
+        return f"{said}{most}; no window was answered."
+    held = sum(one.held for one, _, _ in tried)
+    usually = sum(one.answered * usual.share for one, usual, _ in tried) / answered
+    chance = all_usual.chance(held, answered)
+    return (
+        f"{said}{most}; of all {answered} windows that were answered {held} held "
+        f"({held / answered:.1%}, usually {usually:.1%}; by chance {chance:.0%})."
+    )
+
+
+def _lost_by_chance(tried: Sequence[tuple[HeldOut, UsualCoverage, str]]) -> str:
+    """Which losses are more than groups of that size have by chance."""
+    chances = [usual.chance(one.held, one.answered) for one, usual, _ in tried]
+    beyond = [
+        f"{where}: {chance:.1%}"
+        for chance, (_, _, where) in zip(chances, tried, strict=True)
+        if chance <= RARE
+    ]
+    many, which = len(tried), f" ({'; '.join(beyond)})" if beyond else ""
+    together = sum(chance <= RARE / many for chance in chances)
+    return (
+        f"**By chance** is how often a group of that size would hold so few, if it were held as "
+        f"the usual windows are (Fisher's exact test): at most {RARE:.0%} in "
+        f"{len(beyond) or 'none'} of {many}{which}, where chance alone makes up to "
+        f"{RARE * many:.1f}; at most {RARE:.0%} for all of them together "
+        f"(each {RARE / many:.2%}) in {together or 'none'}."
+    )
 
 
 def transfer_table(found: Results) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from counted_pages import (
     PAGE,
     HeldOut,
+    UsualCoverage,
     competitor_table,
     explained_table,
     model_table,
@@ -125,7 +126,7 @@ def told(kept: KeptFunction, kpi: str) -> dict[str, Any]:
     found = scores(kept, kpi)
     print(model_table(kept.name, kpi, found), end="\n\n", flush=True)
     if unseen := held_out(kept.having(kpi), kpi):
-        print(competitor_table(unseen, found["coverage"]), end="\n\n", flush=True)
+        print(competitor_table(unseen, UsualCoverage.of(found)), end="\n\n", flush=True)
     return {**found, "held_out": [asdict(one) for one in unseen]}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from counted_pages import HeldOut, competitor_table
+from counted_pages import HeldOut, UsualCoverage, competitor_table
 from counted_sessions import held_out
 from designed_stimuli import by_sample, designed, gridded, places_of
 from kept_counters import KeptWindow, taken_from
@@ -87,9 +87,22 @@ def test_a_counter_that_hardly_counts_beside_one_is_looked_at_there_all_the_same
 def test_coverage_is_lost_where_answers_were_wrong() -> None:
     assert HeldOut("cpu", 10, 1, 1, 4).lost(0.9) == 0.4
     assert HeldOut("cpu", 10, 0, 2, 8).lost(0.9) == 0.0
-    told = competitor_table([HeldOut("cpu", 10, 0, 2, 4), HeldOut("memory", 8, 5, 3, 0)], 0.9)
-    assert "| cpu | 10 | 2 | 0 | 50% | 40 points (at most 3) |" in told
-    assert "| memory | 8 | 3 | 5 | none was answered | 0 points (at most 3) |" in told
+    usual = UsualCoverage(40, 36)
+    told = competitor_table([HeldOut("cpu", 10, 0, 2, 4), HeldOut("memory", 8, 5, 3, 0)], usual)
+    assert "| cpu | 10 | 2 | 0 | 50% | 40 points (at most 3) | 1.8% |" in told
+    assert "| memory | 8 | 3 | 5 | none was answered | 0 points (at most 3) |  |" in told
+
+
+def test_a_loss_is_told_from_chance_by_what_a_group_of_its_size_can_show() -> None:
+    """Drawing 10 of 50 windows, of which one missed, draws that one once in five times."""
+    usual = UsualCoverage(40, 40)
+    assert usual.chance(9, 10) == pytest.approx(0.2)
+    assert usual.chance(10, 10) == usual.chance(0, 0) == 1.0
+    assert usual.chance(8, 10) == pytest.approx(10 * 9 / (50 * 49))
+    assert (usual.told_from(10), usual.told_from(1)) == (2, 1)
+    assert UsualCoverage(4, 2).told_from(2) == 3, "no number of misses shows anything"
+    assert UsualCoverage(39, 38).told_from(10) == 3
+    assert usual.joined(UsualCoverage(39, 38)) == UsualCoverage(79, 78)
 
 
 def test_a_design_takes_what_is_furthest_from_what_it_has() -> None:

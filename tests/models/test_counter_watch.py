@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +13,9 @@ from workbench.domain.errors import DataError
 from workbench.domain.parameters import Sla
 from workbench.models import counter_models
 from workbench.models.counter_distance import LearnedPlaces, held_out_places
+from workbench.models.counter_extremes import MostContended
 from workbench.models.counter_models import CounterLine
-from workbench.models.counter_rows import CounterRows, rows_of
+from workbench.models.counter_rows import CounterRows, rows_of, without_idle_features
 from workbench.models.counter_watch import Alarm, CounterLook, CounterWatch
 
 
@@ -162,6 +164,64 @@ def test_a_competitor_that_was_not_learned_is_held_or_outside(
     known = rows.taken(np.flatnonzero(beside != 3))
     assert held(CounterWatch(replace(known, beside=None))) < 0.2
     assert held(CounterWatch(known)) >= 0.92
+
+
+def beside_competitors(waits: dict[int, float], seed: int) -> CounterRows:
+    """Loads of a function alone (0) and beside competitors, of which each makes it wait for so much
+    of a second per packet; a dozen of counters go with its load."""
+    draw = np.random.default_rng(seed)
+    beside = np.repeat(list(waits), 20)
+    load = draw.uniform(100.0, 1000.0, len(beside))
+    noise = np.exp(0.05 * draw.standard_normal((14, len(beside))))
+    waited = load * np.array(list(waits.values()))[np.repeat(np.arange(len(waits)), 20)] * noise[0]
+    names = ("cpu_wait_s", "rx_packets", *(f"other {i}" for i in range(12)))
+    groups = 2 * beside + np.arange(len(beside)) % 2
+    return CounterRows(names, np.column_stack([waited, load, *(load * noise[2:])]), load,
+                       groups, beside)  # fmt: skip
+
+
+def test_more_contention_than_any_that_was_measured_is_outside_of_what_was_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who waits 1.6 times as long per packet as beside anybody known lies near what was learned:
+    all other counters go with the load."""
+    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", QuickModel)
+    known = beside_competitors({0: 2e-4, 1: 1e-3, 2: 2e-3}, 1)
+    watch = CounterWatch(known)
+    same, more = (beside_competitors({3: wait}, 2) for wait in (2e-3, 3.2e-3))
+    answered, strange = (
+        [watch.look(dict(zip(rows.features, x, strict=True)), {}) for x in rows.x]
+        for rows in (same, more)
+    )
+    near = [look for look in strange if look.apart is not None and look.apart <= 1.0]
+    assert len(near) >= 15, "no distance tells it"
+    assert sum(look.value is not None for look in answered) >= 18
+    assert all(look.value is None for look in near)
+    told = re.fullmatch(
+        r"outside of what was learned: waiting for CPU (\d+\.\d) times what its traffic "
+        r"explains, learned up to (\d+\.\d)",
+        near[0].why,
+    )
+    assert told is not None
+    assert float(told[1]) == pytest.approx(16.0, rel=0.2)
+    assert float(told[2]) == pytest.approx(10.0, rel=0.2)
+    silent = held_out_places(known).silent
+    assert silent.mean() < 0.1
+    # Where nobody competed the most is chance, and no measure of others.
+    alone = MostContended(replace(known, beside=None))
+    assert not alone.exceeded(10.0 * known.x).any()
+
+
+def test_packets_of_one_size_tell_traffic_by_their_bytes() -> None:
+    """Packets are a double of bytes then, and left out; without traffic there is no figure."""
+    rows = experiments(10)
+    names = ("cpu_cores", "cpu_wait_s", "rx_bytes", "rx_packets")
+    x = np.column_stack([rows.x[:, 1:], 512.0 * rows.x[:, 0], rows.x[:, 0]])
+    kept, _ = without_idle_features(replace(rows, features=names, x=x))
+    assert kept.features == names[:3]
+    learned = LearnedPlaces(kept)
+    assert learned.traffic == "rx_bytes"
+    assert 0.0 < learned.idle_below < x[:, 2].min()
 
 
 def test_too_few_experiments_are_refused_with_what_to_do() -> None:

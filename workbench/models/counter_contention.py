@@ -23,8 +23,11 @@ from workbench.models.counter_rows import CounterRows
 from workbench.models.estimator import seeded_subset
 from workbench.models.folds import Ints
 
-TRAFFIC = ("rx_packets", "segments_sent", "tx_packets", "connections_accepted")
-"""What tells a function's own load, whoever competes: the first of them that was counted."""
+TRAFFIC = (
+    "rx_packets", "segments_sent", "tx_packets", "connections_accepted", "rx_bytes", "tx_bytes",
+)  # fmt: skip
+"""What tells a function's own load, whoever competes: the first of them that was counted. Bytes
+are what is left of packets of one size, whose number is left out as their double."""
 FEWEST_QUIET = 6
 """Windows in which nobody competed, below which nothing is known of quiet ones."""
 LEAST_SD = 0.1
@@ -147,7 +150,7 @@ class ContentionTest:
     """
 
     def __init__(self, rows: CounterRows, window_s: float) -> None:
-        quiet = _quiet(rows)
+        quiet = quiet_of(rows)
         traffic = traffic_of(rows.features)
         if traffic is None:
             raise DataError("no counter tells the function's own traffic")
@@ -256,7 +259,7 @@ def rates_of(rows: CounterRows, window_s: float) -> ContentionRates:
 
     Raises `DataError` where too little is left without one of them.
     """
-    quiet = _quiet(rows)
+    quiet = quiet_of(rows)
     false = missed = 0
     for group in np.unique(rows.groups):
         out = rows.groups == group
@@ -268,7 +271,8 @@ def rates_of(rows: CounterRows, window_s: float) -> ContentionRates:
     return ContentionRates(int(quiet.sum()), false, int((~quiet).sum()), missed)
 
 
-def _quiet(rows: CounterRows) -> Ints:
+def quiet_of(rows: CounterRows) -> Ints:
+    """Of rows (n,), whether nobody competed; all of them where that is not known."""
     alone = np.ones(len(rows.y), dtype=bool)
     return alone if rows.beside is None else np.asarray(rows.beside == 0)
 
@@ -344,6 +348,13 @@ def _undisturbed(load: Floats, logs: Floats, quiet: Ints) -> Ints:
     sd = max(float(stats.median_abs_deviation(over[quiet], scale="normal")), LEAST_SD)
     kept = quiet & (over <= DISTURBED * sd)
     return kept if kept.sum() >= (1.0 - MOST_DISTURBED) * quiet.sum() else quiet
+
+
+def quiet_line(load: Floats, logs: Floats, quiet: Ints) -> Floats:
+    """What traffic explains of a sign: the line of its logs (n,) over those of traffic (n,) through
+    quiet windows, but for disturbed ones (`DISTURBED`)."""
+    kept = _undisturbed(load, logs, quiet)
+    return _line(load[kept], logs[kept])
 
 
 def _line(load: Floats, logs: Floats) -> Floats:

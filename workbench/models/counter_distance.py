@@ -11,11 +11,10 @@ from scipy.spatial.distance import cdist
 
 from workbench.models.base import Floats
 from workbench.models.counter_contention import BEYOND, traffic_of
+from workbench.models.counter_extremes import INSIDE, MostContended
 from workbench.models.counter_rows import CounterRows, least_above_0
 from workbench.models.folds import Ints, folds_of, splits_of
 
-INSIDE = 0.99
-"""Share of held-out rows that count as inside of what was learned."""
 USUAL = 0.9
 """Share of held-out rows that are as near as a function may stay for good: one that serves one load
 stays at one distance, which need not be the mean."""
@@ -32,7 +31,7 @@ class HeldOutPlaces(NamedTuple):
 
     Attributes
     ----------
-    silent : they lie outside, or have too little traffic.
+    silent : they lie outside, or have too little traffic or too much of others.
     strayed : `LearnedPlaces.strayed`.
     """
 
@@ -47,6 +46,7 @@ class LearnedPlaces:
     ----------
     limit : beyond it from the nearest learned row, counters are outside: `INSIDE` of the rows are
         nearer to those of other experiments.
+    contention : the most that others took of the function.
     idle_below : traffic per second, below which there is less than was learned from: logs are cut
         at the least figure, so that distances do not show it.
     """
@@ -62,6 +62,7 @@ class LearnedPlaces:
         far = np.log(np.maximum(nearest, 1e-6))
         self._usual = float(np.quantile(far, USUAL))
         self._sd = max(float(far.std()), LEAST_APART_SD)
+        self.contention = MostContended(rows)
         self.traffic, self.idle_below = traffic_of(rows.features), -math.inf
         if self.traffic is not None:
             learned = rows.x[:, rows.features.index(self.traffic)]
@@ -99,7 +100,7 @@ def held_out_places(rows: CounterRows) -> HeldOutPlaces:
     for seen, out in splits_of(folds_of(rows.groups, MOST_HELD_OUT, 0)):
         learned = LearnedPlaces(rows.taken(seen))
         nearest = learned.apart(rows.x[out]).min(axis=1)
-        silent[out] = nearest > learned.limit
+        silent[out] = (nearest > learned.limit) | learned.contention.exceeded(rows.x[out])
         if learned.traffic is not None:
             column = rows.features.index(learned.traffic)
             silent[out] |= rows.x[out, column] < learned.idle_below

@@ -184,6 +184,8 @@ class CounterWatch:
         share = float(apart.min()) / max(self.learned.limit, 1e-9)
         if share > 1.0:  # also where a figure is not finite
             return CounterLook(why=self._outside(x[0], int(apart.argmin())), apart=share)
+        if more := self.learned.contention.why(x[0]):
+            return CounterLook(why=f"{OUTSIDE}: {more}", apart=share)
         value = float(self.model.regressor_.predict(x)[0])
         half = self.reach * self._scale(apart)
         return CounterLook(
