@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import math
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import driving
 import examples
@@ -19,10 +20,10 @@ import pytest
 from driving import REPOSITORY, Workbench, a_workbench
 from file_costs import FileCosts
 from forked_commands import fork_workers, forker
+from forked_workers import fork_by_option, option_of_workers
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from rewriting import rewrite_a_share
-from spreading import ByRoom, put_whole_ways_first
+from spreading import put_whole_ways_first
 from tally import MakeTally, Tally
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ providers.is_local_module_file = lambda _: False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    option_of_workers(parser)
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
@@ -69,13 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "repeatable", derandomize=True, deadline=None, max_examples=examples.examples()
     )
     settings.load_profile("repeatable")
-    rewrite_a_share(config)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
-    # Else xdist sorts files by how many tests they have, and those of one long test come last.
-    config.option.loadscopereorder = False
-    return ByRoom(config, log) if config.getvalue("dist") == "load" else None
+    fork_by_option(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -94,6 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     # What is imported by now stays; searching it for garbage took a tenth of the run.
     gc.freeze()
+    atexit.register(gc.unfreeze)  # duckdb complains of what is never freed
     gc.set_threshold(50_000, 20, 20)
     if any(item.get_closest_marker("docker") for item in session.items):
         from workbench.engine.learning.pool import NICE
@@ -101,10 +98,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         forker.nice = NICE  # functions are measured for real
     if driving.forked and "workbench.engine.learning.pool" in sys.modules:
         fork_workers(forker.forking_workers, forker.nice)
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # duckdb complains of what is never freed
+        if session.config.getoption("workers"):
+            forker.begin()  # all of them share it
 
 
 @pytest.fixture(scope="session")

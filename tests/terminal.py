@@ -50,7 +50,11 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        return [line.rstrip() for line in self._screen.display]
+        # Not pyte's `display`, which asks of each character how wide it is: what a wide one covers
+        # is empty.
+        columns, buffer = range(self._screen.columns), self._screen.buffer
+        rows = (buffer[y] for y in range(self._screen.lines))
+        return ["".join([row[x].data for x in columns]).rstrip() for row in rows]
 
     @property
     def text(self) -> str:
@@ -78,15 +82,17 @@ class Terminal:
     def until(self, *wanted: str | Callable[[str], bool]) -> str:
         """Read until the screen shows all of `wanted`; the screen's text then."""
         budget = PATIENCE_S / 0.2
-        while not all(w in self.text if isinstance(w, str) else w(self.text) for w in wanted):
+        while True:
+            text = self.text
+            if all(w in text if isinstance(w, str) else w(text) for w in wanted):
+                return text
             try:
                 self._stream.feed(self.process.read_nonblocking(65536, timeout=0.2))
             except pexpect.TIMEOUT:
                 budget -= 1
-                assert budget > 0, f"{wanted} never came:\n{self.text}"
+                assert budget > 0, f"{wanted} never came:\n{text}"
             except pexpect.EOF:
-                raise AssertionError(f"ended before {wanted} came:\n{self.text}") from None
-        return self.text
+                raise AssertionError(f"ended before {wanted} came:\n{text}") from None
 
     def ended(self) -> int:
         """Wait until the command has ended; its exit code."""

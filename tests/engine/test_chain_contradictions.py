@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from bench_truth.playing import play
 from modelling_session import InlinePool
-from session_making import EPOCH, created
+from session_making import EPOCH, append_all, created
 
 from workbench import paths
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import OutsideProfile
-from workbench.domain.events import Fact, SampleTaken, SessionCreated
+from workbench.domain.events import SampleTaken, SessionCreated
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.questions import Recommend
 from workbench.domain.recommendations import Deployment
@@ -83,9 +83,7 @@ async def library_of(where: Path, campaign: Campaign, samples: list[Sample]) -> 
     workspace.sessions.mkdir(parents=True)
     begun = replace(created(), campaign=campaign)
     file = await SessionFile.create(workspace.sessions / "known.duckdb", begun, at=EPOCH)
-    for number, sample in enumerate(samples):
-        fact: Fact = SampleTaken(sample)
-        await file.append(fact, at=EPOCH + number, measurement=Measurement(sample, (), ()))
+    await append_all(file, [(SampleTaken(one), Measurement(one, (), ())) for one in samples])
     await file.close()
     return Library(workspace)
 

@@ -12,7 +12,7 @@ import pytest
 import recommending_session as pair
 from bench_truth.playing import play
 from modelling_session import InlinePool
-from session_making import EPOCH, created
+from session_making import EPOCH, append_all, created
 
 from workbench import paths
 from workbench.descriptors.loading import load_campaign
@@ -50,9 +50,7 @@ async def told_of(
     workspace.sessions.mkdir(parents=True)
     begun = replace(created(), campaign=campaign)
     file = await SessionFile.create(workspace.sessions / "known.duckdb", begun, at=EPOCH)
-    for number, sample in enumerate(samples):
-        taken = Measurement(sample, (), ())
-        await file.append(SampleTaken(sample), at=EPOCH + number, measurement=taken)
+    await append_all(file, [(SampleTaken(one), Measurement(one, (), ())) for one in samples])
     await file.close()
     library = Library(workspace)
     try:

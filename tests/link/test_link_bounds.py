@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from driving import Workbench
-from session_making import EPOCH, created
+from session_making import EPOCH, append_all, created
 
 from workbench.domain.errors import EngineError
 from workbench.domain.events import Noted
@@ -47,8 +47,8 @@ def asked(number: int, request: dict[str, object] = PAGE) -> bytes:
 async def long_session(workspace: Workspace, events: int, letters: int) -> None:
     workspace.sessions.mkdir(parents=True, exist_ok=True)
     file = await SessionFile.create(workspace.sessions / "long.duckdb", created(), at=EPOCH)
-    for number in range(events):
-        await file.append(Noted("info", f"{number} " + "x" * letters), at=EPOCH + number)
+    notes = (Noted("info", f"{number} " + "x" * letters) for number in range(events))
+    await append_all(file, notes)
     await file.close()
 
 

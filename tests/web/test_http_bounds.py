@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from session_making import EPOCH, created
+from session_making import EPOCH, append_all, created
 
 from workbench.domain import codec
 from workbench.domain.events import Event, Noted
@@ -221,8 +221,7 @@ async def test_a_stream_that_nobody_reads_ends_and_costs_the_engine_one_page(
 ) -> None:
     workspace.sessions.mkdir(parents=True)
     file = await SessionFile.create(workspace.sessions / "s.duckdb", created(), at=EPOCH)
-    for number in range(300):
-        await file.append(Noted("info", "x" * LETTERS), at=EPOCH + number)
+    await append_all(file, [Noted("info", "x" * LETTERS)] * 300)
     await file.close()
     real = Engine(workspace)
     await real.start()
