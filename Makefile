@@ -30,10 +30,9 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 # `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
-# Tests are collected once and spread by work over four workers that are forked then, as they wait
-# for half of their time on two cores (tests/forked_workers.py); those of a file that share an engine
-# stay together (tests/spreading.py). A file that costs over 30 s of CPU fails the run
-# (tests/file_costs.py).
+# Tests are spread by work over four workers, as they wait for half of their time on two cores;
+# those of a file that share an engine stay together (tests/spreading.py). A file that costs over
+# 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
 	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 4 -m "not docker" $(TESTS) \
 		|| { test $$? -eq 1 && $(ONCE_MORE) "not docker"; }
@@ -48,7 +47,7 @@ APART = -o cache_dir=.pytest_cache/docker
 # Collecting all other files takes as long as two tests.
 WITH_DOCKER = $$(grep -rl --include='test_*.py' 'mark\.docker' . | sort)
 
-# Rewriting the asserts of all tests takes 15 s, in every run that may not keep them.
+# Rewriting the asserts of all tests takes each worker 15 s, in every run that may not keep them.
 KEEPING = PYTHONDONTWRITEBYTECODE=
 
 # A shared host may spoil a measurement or a wait: what failed runs once more, alone, and stands

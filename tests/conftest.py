@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import math
 import os
@@ -11,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import driving
 import examples
@@ -20,10 +19,10 @@ import pytest
 from driving import REPOSITORY, Workbench, a_workbench
 from file_costs import FileCosts
 from forked_commands import fork_workers, forker
-from forked_workers import fork_by_option, option_of_workers
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from spreading import put_whole_ways_first
+from rewriting import rewrite_a_share
+from spreading import ByRoom, put_whole_ways_first
 from tally import MakeTally, Tally
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ providers.is_local_module_file = lambda _: False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    option_of_workers(parser)
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
@@ -71,7 +69,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "repeatable", derandomize=True, deadline=None, max_examples=examples.examples()
     )
     settings.load_profile("repeatable")
-    fork_by_option(config)
+    rewrite_a_share(config)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
+    # Else xdist sorts files by how many tests they have, and those of one long test come last.
+    config.option.loadscopereorder = False
+    return ByRoom(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -90,7 +94,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     # What is imported by now stays; searching it for garbage took a tenth of the run.
     gc.freeze()
-    atexit.register(gc.unfreeze)  # duckdb complains of what is never freed
     gc.set_threshold(50_000, 20, 20)
     if any(item.get_closest_marker("docker") for item in session.items):
         from workbench.engine.learning.pool import NICE
@@ -98,8 +101,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         forker.nice = NICE  # functions are measured for real
     if driving.forked and "workbench.engine.learning.pool" in sys.modules:
         fork_workers(forker.forking_workers, forker.nice)
-        if session.config.getoption("workers"):
-            forker.begin()  # all of them share it
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # duckdb complains of what is never freed
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_commands import forker
 
 MOST_S = 30.0
 """CPU seconds of one file; what needs more belongs into `make accept`, with a small one left."""
@@ -35,21 +34,19 @@ class FileCosts:
 
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited
-        self._told_s: float | None = None
+        self._begin_s = 0.0
         self.cpu_s: Counter[str] = Counter()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self) -> Iterator[None]:
-        if self._told_s is None:
-            self._told_s = tree_cpu_s()
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        self._begin_s = tree_cpu_s()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
         report: Any = yield
         if call.when == "teardown":  # fixtures of the module are gone, too
-            before, self._told_s = self._told_s or 0.0, tree_cpu_s()
-            report.cpu_s = max(0.0, self._told_s - before)  # crosses from a worker
+            report.cpu_s = max(0.0, tree_cpu_s() - self._begin_s)  # crosses from a worker
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -74,7 +71,8 @@ class FileCosts:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.too_costly and session.exitstatus == pytest.ExitCode.OK:
+        is_worker = hasattr(session.config, "workerinput")
+        if self.too_costly and session.exitstatus == pytest.ExitCode.OK and not is_worker:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -98,31 +96,20 @@ def tree_cpu_s() -> float:
     """CPU seconds of this process and of all that it started, as far as they are known."""
     own = os.times()
     total = time.process_time() + own.children_user + own.children_system
-    started = set(_descendants(os.getpid()))
-    if forker.pid is not None:  # forked from what all workers share
-        started |= {forker.pid, *_descendants(forker.pid)}
-    return total + sum(map(_cpu_s, started))
+    return total + sum(map(_cpu_s, _descendants(os.getpid())))
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    with suppress(OSError):  # it ended
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - asked for after each test
-            yield from _children(f"/proc/{pid}/task/{task}/children")
-
-
-def _children(path: str) -> Iterator[int]:
-    with suppress(OSError):
-        with open(path, "rb") as listed:  # noqa: PTH123
-            children = list(map(int, listed.read().split()))
-        for child in children:
-            yield child
-            yield from _descendants(child)
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it ended
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from _descendants(child)
 
 
 def _cpu_s(pid: int) -> float:
     """Of a process and of its children that ended."""
     with suppress(OSError):
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-            fields = stat.read().rpartition(b")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) * TICK_S
     return 0.0

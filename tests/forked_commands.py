@@ -1,10 +1,10 @@
 """The installed command without its imports: a process that has made them forks one per command.
 
 Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR NICE` makes
-them once, for all workers of the tests, and forks for each of them a process that forks whenever a
-test runs a command; all after the imports is as the console script has it: a process, an
-environment, a folder and an interpreter's end of its own. Commands whose start or sudden end is
-tested, the screens, and everything in `make accept` are the console script itself.
+them once and forks whenever a test runs a command; all after the imports is as the console script
+has it: a process, an environment, a folder and an interpreter's end of its own. Commands whose
+start or sudden end is tested, the screens, and everything in `make accept` are the console script
+itself.
 """
 
 from __future__ import annotations
@@ -132,14 +132,11 @@ class Forker:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = environment
-        self._control: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._once, self._joined = threading.Lock(), False
         self.nice = HARDLY_NICE
         """Of workers; to be set before the first command."""
-        self.pid: int | None = None
-        """Of the process that forks, once there is one."""
 
     def run(
         self,
@@ -203,26 +200,14 @@ class Forker:
         socket.send_fds(begun, [LENGTH.pack(len(asked))], descriptors)
         begun.sendall(asked)
 
-    def begin(self) -> None:
-        """Have the imports made; those who are forked from this process after that share them."""
-        if self._control is None:
-            self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    def _begun(self) -> socket.socket:
+        if self._socket is None:
+            self._socket, theirs = socket.socketpair()
             with theirs:
                 at = theirs.fileno()
                 argv = [sys.executable, __file__, str(at), str(self.nice)]
                 self._process = subprocess.Popen(argv, pass_fds=[at], env=self._environment)
             atexit.register(self._close)
-
-    def _begun(self) -> socket.socket:
-        if self._socket is None:
-            self.begin()
-            assert self._control is not None
-            self._socket, theirs = socket.socketpair()
-            with theirs:
-                socket.send_fds(self._control, [b"!"], [theirs.fileno()])
-            told = self._socket.recv(STATUS.size)
-            assert told, "the process that makes the imports has ended"
-            (self.pid,) = STATUS.unpack(told)
         return self._socket
 
     def forking_workers(self) -> None:
@@ -234,11 +219,14 @@ class Forker:
                 know_forkserver(at.decode(), *descriptors)
                 self._joined = True
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process that forks, once there is one."""
+        return None if self._process is None else self._process.pid
+
     def _close(self) -> None:
-        for end in (self._socket, self._control):
-            if end is not None:
-                end.close()  # they end by that
-        if self._process is not None:
+        if self._socket is not None and self._process is not None:
+            self._socket.close()  # it ends by that
             self._process.wait()
 
 
@@ -248,36 +236,17 @@ forker = Forker()
 # ---------------------------------------------------------------------- in the process that forks
 
 
-def preload(nice: int) -> None:
-    """All imports."""
+def preload(asking: socket.socket, nice: int) -> None:
+    """All imports, and the process of which workers are forked."""
     for module in modules():
         importlib.import_module(module)
     build_models()
     gc.collect()
     gc.freeze()  # what is never collected stays shared
-    # It runs, as a child of a fork of this process: nobody has to look after it.
-    fork_workers(lambda: None, nice)
+    fork_workers(
+        lambda: None, nice
+    )  # it runs, as a child of this process: nobody has to look after it
     resource_tracker.ensure_running()
-
-
-def fork_for_each(control: socket.socket) -> socket.socket:
-    """Returns in a fork for each process that asks, with what it asks by; ends with the last."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests and for the commands
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they end
-    while True:
-        told, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-        if not told:
-            os._exit(0)
-        with socket.socket(fileno=descriptors[0]) as asking:
-            if os.fork() == 0:
-                control.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                return socket.socket(fileno=asking.detach())
-
-
-def begin_workers(asking: socket.socket) -> None:
-    """Tell of this process, and of the one of which workers are forked."""
-    asking.sendall(STATUS.pack(os.getpid()))
     address, alive = begin_forkserver(asking)
     know_forkserver(address, alive)
     socket.send_fds(asking, [address.encode()], [alive])
@@ -428,8 +397,7 @@ def leave() -> None:
 
 if __name__ == "__main__":
     atexit.register(leave)  # registered first, it is called last
-    preload(int(sys.argv[2]))
-    asked_here = fork_for_each(socket.socket(fileno=int(sys.argv[1])))
-    begin_workers(asked_here)
+    asked_here = socket.socket(fileno=int(sys.argv[1]))
+    preload(asked_here, int(sys.argv[2]))
     serve(asked_here)
     run_command()

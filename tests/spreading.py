@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 SHARING = (
     "acceptance",
@@ -50,10 +51,19 @@ def _late(file: str) -> tuple[bool, bool]:
     return not any(long in file for long in LONG), not shares(file)
 
 
-def units(nodeids: Sequence[str]) -> list[list[int]]:
-    """Numbers of tests, together where they go to one worker."""
-    found: dict[str, list[int]] = {}
-    for number, nodeid in enumerate(nodeids):
+class ByRoom(LoadScopeScheduling):
+    """Single tests are spread over the workers, but where those of a file share something.
+
+    xdist's own `loadgroup` writes groups into node ids, which pytest 9.2 no longer keeps.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        found.setdefault(file if shares(file) else nodeid, []).append(number)
-    return list(found.values())
+        return file if shares(file) else nodeid
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Units that are done are forgotten, else xdist counts them all after each test."""
+        units = self.assigned_work[node]
+        for scope in [scope for scope, tests in units.items() if all(tests.values())]:
+            del units[scope]
+        super()._reschedule(node)

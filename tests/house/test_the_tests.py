@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import os
 import re
+=======
+>>>>>>> parent of a1d0ebce (Tests: collected once, run by workers that are forked then; commands' imports are made once for all)
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +17,8 @@ import host_needs
 import pytest
 from driving import COMMAND, Workbench
 from file_costs import MOST_S, FileCosts, tree_cpu_s
-from spreading import put_whole_ways_first, shares, units
+from rewriting import rewrite_a_share
+from spreading import ByRoom, put_whole_ways_first, shares
 
 from workbench.domain.errors import LabError
 
@@ -115,13 +119,11 @@ def test_a_forked_command_is_the_installed_one(workbench: Workbench, words: str)
 
 
 def test_files_whose_tests_share_something_stay_with_one_worker() -> None:
-    names = [
-        "tests/engine/test_a.py::test_1[x/y.py::z]",
-        "tests/models/test_a.py::test_1",
-        "tests/engine/test_a.py::test_2",
-        "tests/models/test_a.py::test_2",
-    ]
-    assert units(names) == [[0, 2], [1], [3]]
+    scope = ByRoom._split_scope
+    first, second = (f"tests/engine/test_a.py::test_{n}[x/y.py::z]" for n in (1, 2))
+    assert scope(None, first) == scope(None, second) == "tests/engine/test_a.py"  # type: ignore[arg-type]
+    first, second = (f"tests/models/test_a.py::test_{n}" for n in (1, 2))
+    assert (scope(None, first), scope(None, second)) == (first, second)  # type: ignore[arg-type]
 
 
 def test_files_whose_fixtures_are_of_the_module_stay_whole_wherever_they_are() -> None:
@@ -144,70 +146,37 @@ def test_what_waits_for_a_minute_begins_first_and_single_tests_last() -> None:
     assert [item.nodeid for item in items] == [names[i] for i in (2, 4, 5, 1, 3, 0)]
 
 
-OWN_OPTION = """
-from forked_workers import fork_by_option as pytest_configure
-from forked_workers import option_of_workers as pytest_addoption
-"""
-OF_EVERY_END = """
-import os, warnings
-from pathlib import Path
-import pytest
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path):
-    Path(os.environ["FOLDERS"], tmp_path.parent.name).touch()
-
-def test_bad():
-    print("said before")
-    assert 1 + 1 == 3
-
-@pytest.mark.parametrize("number", range(100))
-def test_good(number):
-    pass
-
-def test_warned():
-    warnings.warn("of something")
-
-def test_skipped():
-    pytest.skip("for a reason")
-
-def test_dead():
-    os._exit(7)
-"""
+def test_units_that_are_done_are_not_counted_again() -> None:
+    scheduler: Any = object.__new__(ByRoom)
+    scheduler.log = lambda *_: None
+    node: Any = type("Node", (), {"shutting_down": False})()
+    pending = {f"b.py::test_{n}": False for n in range(3)}
+    scheduler.assigned_work = {node: {"a.py": {"a.py::test_0": True}, "b.py": pending}}
+    scheduler.workqueue = {"c.py": {"c.py::test_0": False}}
+    scheduler._reschedule(node)
+    assert scheduler.assigned_work == {node: {"b.py": pending}}
+    assert scheduler.workqueue, "it has enough to do"
 
 
-def by_workers(folder: Path, *options: str) -> str:
-    """What a run of these tests by two workers says, which fails."""
-    (folder / "folders").mkdir()
-    (folder / "conftest.py").write_text(OWN_OPTION)
-    (folder / "test_it.py").write_text(OF_EVERY_END)
-    without = (
-        word for name in ("xdist", "asyncio", "hypothesispytest") for word in ("-p", f"no:{name}")
-    )
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1]), "FOLDERS": str(folder / "folders")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rA", "-n", "2", *without, *options, "."],
-        env=os.environ | paths,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
-    return done.stdout
+def test_each_worker_rewrites_a_share_of_the_files(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    for number in range(4):
+        (tmp_path / f"test_{number}.py").write_text(f"assert {'1 + ' * number}1\n")
+    (tmp_path / "test_broken.py").write_text("assert (")
 
+    def kept(worker: str) -> list[str]:
+        config: Any = SimpleNamespace(
+            workerinput={"workerid": worker, "workercount": 2},
+            args=[str(tmp_path)],
+            invocation_params=SimpleNamespace(dir=tmp_path),
+            stash=pytestconfig.stash,
+            getini=pytestconfig.getini,
+        )
+        rewrite_a_share(config)
+        return sorted(path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc"))
 
-def test_what_workers_run_is_told_as_if_it_ran_here(tmp_path: Path) -> None:
-    said = by_workers(tmp_path, "--basetemp", str(tmp_path / "base"))
-    assert "2 failed, 101 passed, 1 skipped, 1 warning" in said
-    assert "said before" in said
-    assert "assert (1 + 1) == 3" in said
-    assert "for a reason" in said
-    assert "UserWarning: of something" in said
-    assert "FAILED test_it.py::test_dead" in said
-    assert "its worker ended with 7" in said
-    own = {path.name for path in (tmp_path / "folders").iterdir()}
-    assert {"w1", "w2"} <= own, "of each its own"
-
-
-def test_the_first_failure_ends_all_workers(tmp_path: Path) -> None:
-    assert "stopping after 1 failures" in by_workers(tmp_path, "-x")
+    assert kept("gw0") == ["test_1", "test_3"]
+    assert kept("gw1") == ["test_0", "test_1", "test_2", "test_3"]
