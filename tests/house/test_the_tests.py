@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import os
 import re
-=======
->>>>>>> parent of a1d0ebce (Tests: collected once, run by workers that are forked then; commands' imports are made once for all)
 import subprocess
 import sys
 from pathlib import Path
