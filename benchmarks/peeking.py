@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from workbench.domain.samples import Estimate
-from workbench.engine.answers.verification_steps import REPEATS, UNDECIDED_REPEATS, median_of
+from workbench.domain.trials import REPEATS
+from workbench.engine.answers.verification_steps import UNDECIDED_REPEATS, median_of
 from workbench.models.base import Floats
 
 KPI = "p95_ms"

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,12 +22,13 @@ import pytest
 import pytest_asyncio
 from driving import REPOSITORY, Workbench, a_workbench
 from engine_watching import SLOW, SMALL, Watched, same, stored_events, stored_samples
+from real_campaigns import short_campaign
 from tally import MakeTally
 from terminal import Terminal
-from yard import LONGEST_S, Yard, a_yard
+from yard import LONGEST_S, Yard, a_yard, below
 
 from workbench.domain.errors import EngineError
-from workbench.domain.events import Event, RunFinished
+from workbench.domain.events import Event, Noted, PointAsked, RunFinished, SampleTaken, UsageTick
 from workbench.domain.messages import (
     ListSessions,
     ResumeSession,
@@ -35,9 +37,17 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.samples import Sample
+from workbench.engine.process import serving
+from workbench.engine.runs import busy_host
+from workbench.link.local import LocalClient
+from workbench.paths import Workspace
+from workbench.probes.process import PROC
 
 FUNCTIONS = REPOSITORY / "tests" / "engine" / "canary_functions.yaml"
 CHAIN = ("--chain", "tinyproxy-haproxy")
+GENERATORS = {"oha", "steady", "hey", "wrk", "h2load"}
+SAMPLES = 12
+"""Of a campaign whose generators are killed, at most; a kill for each but the first."""
 MOST_KILLS = 6
 """Of one session, which is then brought to its end and looked at."""
 
@@ -176,6 +186,68 @@ async def test_screens(yard: Yard, tally: MakeTally) -> None:
     await client.ask(StopRun(long, abort=True))
     await yard.idle()
     await yard.whole(long, announced)
+    counts.keep()
+
+
+def generators() -> list[int]:
+    """Those that engines of this process have started, on the lab of namespaces."""
+    found = []
+    for pid in below(os.getpid()):
+        with suppress(OSError):
+            if (PROC / str(pid) / "comm").read_text().strip() in GENERATORS:
+                found.append(pid)
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
+async def test_generators(
+    workbench: Workbench, tally: MakeTally, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Real load on a real lab: a point whose generator dies is measured again, and the torn
+    sample is none. Kills lie apart, a sample between any two: else the lab is at fault."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(workbench.runtime))
+    # A host that others keep busy makes a run wait; nothing here is about what is measured.
+    monkeypatch.setattr(busy_host, "STREAK", sys.maxsize)
+    counts = tally("kills", {"generator": 30})
+    numbers = counts.numbers("generator")
+    number = next(numbers, None)
+    campaign = str(short_campaign(tmp_path, SAMPLES))
+    async with serving(Workspace(tmp_path)) as engine:
+        client = LocalClient(engine, "tester")
+        while number is not None:
+            session, killed, ready = f"killed-{number}", 0, False
+            await client.ask(RunCampaign(campaign, session=session, lab="netns"))
+            announced: list[Event] = []
+            async with client.follow(session) as feed:
+                async for change in feed.changes:
+                    if isinstance(change, UsageTick) and ready and number is not None:
+                        await asyncio.sleep(random.Random(number).random())
+                        victims = generators()
+                        for pid in victims:
+                            with suppress(ProcessLookupError):  # it ended by itself
+                                os.kill(pid, 9)
+                        if victims:
+                            killed, ready, number = killed + 1, False, next(numbers, None)
+                    if isinstance(change, Event):
+                        announced.append(change)
+                        ready = ready or isinstance(change.fact, SampleTaken)
+                        if isinstance(change.fact, RunFinished):
+                            break
+            events = await stored_events(client, session)
+            assert [e for e in announced if events[e.seq - 1] != e] == []
+            finished = events[-1].fact
+            assert isinstance(finished, RunFinished)
+            assert finished.outcome == "done", finished.note
+            ids = [sample.id for sample in await stored_samples(client, session)]
+            assert len(set(ids)) == len(ids) == finished.samples
+            facts = [event.fact for event in events]
+            asked = {(f.wl, f.repetition) for f in facts if isinstance(f, PointAsked)}
+            points = [f.sample.point for f in facts if isinstance(f, SampleTaken)]
+            assert {(point.wl, point.repetition) for point in points} == asked
+            again = [f for f in facts if isinstance(f, Noted) and "once more" in f.text]
+            assert len(again) <= killed, "one that had just ended by itself cost nothing"
     counts.keep()
 
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from session_making import measurement
 
+from workbench.domain.events import BypassMeasured, Event, Fact, SampleTaken, TargetDeployed
+from workbench.domain.lab import BypassCurve
 from workbench.domain.parameters import Configuration, Sla
+from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
+from workbench.domain.trials import REPEATS, usual_s, usual_samples
 from workbench.engine.answers.verification_steps import (
-    REPEATS,
     UNDECIDED_REPEATS,
     median_of,
     typical,
     worth_repeating,
 )
+from workbench.engine.runs.trials import _TrialsProgress
 from workbench.models.scales import NORMAL_95
 
 LIMITS = (Sla("p95_ms", 110.0, "<=", 80.0),)
 DEPLOYING_S = 1000.0
+AGREED = (99.0, 100.0, 101.0, 100.5, 99.5)
 
 
 def windows(*p95: float) -> list[Sample]:
@@ -118,6 +125,52 @@ def test_five_with_the_limit_among_them_are_not_but_thirteen_are() -> None:
     assert len(undecided) == UNDECIDED_REPEATS
     assert worth_repeating(undecided[:-2], LIMITS, DEPLOYING_S)
     assert not worth_repeating(undecided, LIMITS, DEPLOYING_S)
+
+
+def campaign_of(deploying_s: float, each_s: float) -> SessionView:
+    """A session whose campaign deployed once, looked past the functions and took four samples."""
+    view = SessionView("s")
+    facts: list[Fact] = [TargetDeployed("haproxy", "simulated 1", True, "answers", deploying_s)]
+    facts.append(BypassMeasured(BypassCurve("simulated 1", "open", True, {}, ()), 20.0))
+    facts += [SampleTaken(replace(one, lab_s=each_s)) for one in windows(*AGREED[:4])]
+    for seq, fact in enumerate(facts, 1):
+        view.apply(Event(seq, 0.0, "s", fact))
+    return view
+
+
+@pytest.mark.parametrize("deploying_s", [0.0, 1.5, 2.5, 5.0, 25.0])
+@pytest.mark.parametrize("each_s", [1.3, 3.0, 6.0, 18.0])
+def test_what_is_tried_takes_as_many_samples_and_as_long_as_was_said(
+    deploying_s: float, each_s: float
+) -> None:
+    """A dialog spoke of one sample of up to thirteen, and of a deployment with a bypass in it."""
+    view, taken = campaign_of(deploying_s, each_s), 1
+    samples = [replace(one, lab_s=each_s) for one in windows(*AGREED)]
+    while worth_repeating(samples[:taken], LIMITS, deploying_s):
+        taken += 1
+    assert usual_samples(view) == taken
+    assert usual_s(view) == pytest.approx(deploying_s + taken * each_s, rel=0.3)
+
+
+def test_beyond_what_was_expected_another_sample_is_under_way() -> None:
+    """It was "3/1 samples" and nothing to go for as long as the side of a limit stayed open."""
+    trials: Any = SimpleNamespace(
+        **{
+            "_out": SimpleNamespace(view=campaign_of(5.0, 2.0)),
+            "_order": SimpleNamespace(points=3),
+        },
+        samples=(),
+        answering=True,
+        lab_s=0.0,
+    )
+    progress = _TrialsProgress(trials)
+    assert progress.tally() == (0, 3, pytest.approx(5.0 + 3 * 2.0))
+    trials.lab_s = 5.0
+    assert progress.tally() == (0, 3, pytest.approx(3 * 2.0))
+    trials.samples = windows(*AGREED[:3])
+    assert progress.tally() == (3, 4, 1.0)
+    trials.answering = False
+    assert progress.tally() == (3, 3, 0.0)
 
 
 def test_two_outliers_leave_nine_undecided_and_eleven_not() -> None:

@@ -97,15 +97,17 @@ async def test_the_limit_of_half_open_connections_holds_in_a_burst(
     capsys: pytest.CaptureFixture[str],
     key: asyncssh.SSHKey,
 ) -> None:
-    limit, most_open = ServerLimits().half_open, 0
+    limit, most_open, most_kept = ServerLimits().half_open, 0, 0
     coming = asyncio.ensure_future(asyncio.to_thread(come, port_of(server), burst))
     before = descriptors_open()
     while not coming.done():
         await asyncio.sleep(0)
         most_open = max(most_open, len(server._connections))
+        most_kept = max(most_kept, sum(not c.dropped for c in server._connections))
     strangers = await coming
     await until(lambda: sum(map(is_open, strangers)) <= limit)  # others are on their way out
     assert sum(map(is_open, strangers)) == limit
+    assert most_kept <= limit, "while they come as well"
     assert most_open <= 5 * limit, "while they come, some are not gone yet"
     assert descriptors_open() <= before + burst + limit + 8
     async with asyncssh.connect(

@@ -130,6 +130,10 @@ class SessionView:
     lab_s: float = 0.0
     """Lab seconds spent: samples and deployments, and what a run that ended counted besides; those
     of trials included."""
+    besides_s: float = 0.0
+    """Of them deployments and bypasses of the campaign."""
+    deployed_s: float = 0.0
+    """What the latest deployment took, in lab seconds."""
     log: list[LogLine] = field(default_factory=list)
     written: list[LogLine] = field(default_factory=list)
     """The last lines of the functions' logs."""
@@ -257,10 +261,11 @@ class SessionView:
                 self.started_at = self.started_at or event.at
                 text = "run resumed" if resumed else "run started"
             case TargetDeployed(target=target, path=path, lab_s=lab_s):
-                self._spend(lab_s)
+                self._spend(lab_s, besides=True)
+                self.deployed_s = lab_s
                 text = f"{target} deployed: {path}"
             case BypassMeasured(curve=bypass, lab_s=lab_s):
-                self._spend(lab_s)
+                self._spend(lab_s, besides=True)
                 self.bypasses.append(bypass)
                 most = max((p.throughput_rps for p in bypass.points), default=0.0)
                 text = (
@@ -419,10 +424,12 @@ class SessionView:
             self.ran_s += max(0.0, event.at - self.ran_until)
             self.ran_until = None if isinstance(event.fact, RunPaused) else event.at
 
-    def _spend(self, lab_s: float) -> None:
+    def _spend(self, lab_s: float, *, besides: bool = False) -> None:
         self.lab_s += lab_s
         if (trial := self.under_trial) is not None:
             trial.lab_s += lab_s
+        elif besides:
+            self.besides_s += lab_s
 
     def place(self, target: str, configuration: Configuration) -> ConfigurationView:
         """The view of a configuration, which is made where there is none."""

@@ -15,8 +15,11 @@ from workbench.domain.events import TrialsFinished, TrialsStarted
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import TrialPurpose
-from workbench.domain.sessions import Plan, TrialsOutcome
+from workbench.domain.sessions import TrialsOutcome
 from workbench.domain.topology import VnfTemplate
+
+REPEATS = 5
+"""Samples at most of one deployment that is tried, if they say on which side of a limit it is."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +57,42 @@ class _View(Protocol):
     """What of a session's view is folded and read here."""
 
     campaign: Campaign | None
-    plan: Plan | None
     host: HostFacts | None
     lab_s: float
+    besides_s: float
+    deployed_s: float
     trials: list[TrialsView]
     canaries: list[canaries.CanaryView]
 
+    @property
+    def samples_taken(self) -> int: ...
+    @property
+    def trials_s(self) -> float: ...
+
+
+def usual_samples(view: _View) -> int:
+    """Samples that an allocation which is tried usually takes: as many as are worth what they cost,
+    where they say on which side of a limit it is (`verification_steps.worth_repeating`)."""
+    each_s = sample_s(view)
+    if each_s is None:
+        return 1
+    return next((n for n in range(1, REPEATS, 2) if n * each_s >= view.deployed_s), REPEATS)
+
 
 def usual_s(view: _View) -> float | None:
-    """Lab seconds of one more allocation that is tried: what the last one took, else a deployment
-    and a sample as planned; None where nothing was planned."""
+    """Lab seconds of one more allocation that is tried, deployment and samples: what the last one
+    took, else as session and rule have it; None where nothing was measured."""
     last = next((t for t in reversed(view.trials) if t.purpose == "verification" and t.lab_s), None)
     if last is not None:
         return last.lab_s
-    plan, campaign, each_s = view.plan, view.campaign, planned_sample_s(view)
-    if plan is None or campaign is None or each_s is None:
-        return None
-    deployments = len(campaign.targets) * max(1, campaign.sampling.repetitions)
-    return (plan.lab_s - plan.samples * each_s) / deployments + each_s
+    each_s = sample_s(view)
+    return None if each_s is None else view.deployed_s + usual_samples(view) * each_s
 
 
-def planned_sample_s(view: _View) -> float | None:
-    """Lab seconds of a sample as planned, without its deployment; None where none was planned."""
-    plan = view.plan
-    if plan is None or not plan.samples:
-        return None
-    return sum(configuration.lab_s for configuration in plan.configurations) / plan.samples
+def sample_s(view: _View) -> float | None:
+    """Lab seconds of a sample, as the campaign's took; None where it has none."""
+    spent_s = view.lab_s - view.trials_s - view.besides_s
+    return spent_s / view.samples_taken if view.samples_taken and spent_s > 0.0 else None
 
 
 def under_way(trials: Sequence[TrialsView]) -> TrialsView | None:

@@ -24,7 +24,7 @@ from workbench.domain.recommendations import (
 )
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
-from workbench.domain.trials import usual_s
+from workbench.domain.trials import usual_s, usual_samples
 from workbench.engine.answers import retraining
 from workbench.engine.answers.chain_profiles import Profiles
 from workbench.engine.answers.recommend_request import Order
@@ -170,7 +170,7 @@ class Proof:
         stand = await patiently(self.pool, stand_of, self.order, self.question, deployment)
         target = stand.plan.target
         self.say(f"{target.name}: measuring {stand.configuration.key}")
-        async with self._opened("verification", stand, 1) as lab:
+        async with self._opened("verification", stand, usual_samples(self.view)) as lab:
             sample = typical(await _repeated(lab, stand, limits), limits)
         taught = await patiently(self.pool, tried_of, deployment, target, sample, limits)
         return Iteration(deployment, verdict(sample, limits, lab.lab_s), taught)

@@ -13,6 +13,7 @@ from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, Verification
 from workbench.domain.samples import Estimate, Reason, Sample
 from workbench.domain.topology import Target
+from workbench.domain.trials import REPEATS
 from workbench.engine.answers.recommend_request import (
     Order,
     balancers_in,
@@ -28,10 +29,9 @@ if TYPE_CHECKING:  # its imports take time, and the engine only hands these valu
 
 ATTEMPTS = 3
 """Samples of one deployment, of which the first that says something counts."""
-REPEATS = 5
-"""Samples at most of one deployment that is tried, if they say on which side of a limit it is."""
 UNDECIDED_REPEATS = 13
-"""Where they do not. One window in twenty is an outlier: of thirteen the interval leaves out three
+"""Samples at most of one deployment that is tried, where `REPEATS` do not say on which side of a
+limit it is. One window in twenty is an outlier: of thirteen the interval leaves out three
 at either end, of nine one, so that two outliers of nine would leave a side undecided; of five
 none."""
 MEDIAN = 1.25

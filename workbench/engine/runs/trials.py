@@ -29,7 +29,7 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
-from workbench.domain.trials import planned_sample_s, usual_s
+from workbench.domain.trials import sample_s
 from workbench.engine.learning.sampler_worker import first_s
 from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.lab_job import LabJob, LabJobParts
@@ -117,6 +117,8 @@ class Trials(LabJob):
             self._samples[sample.point.target].append(sample)
         self._floor: VarianceFloor = METHOD_FLOOR
         self._next_block = 0
+        self.answering = False
+        """Whether a point is being measured."""
         self._ended = asyncio.Event()
         self._outcome: Ending = ("done", "")
 
@@ -256,7 +258,9 @@ class Trials(LabJob):
             ending = await self._visits.hold()
             if ending is not None:
                 return ending
+            self.answering = True
             await self._answer(ask)
+            self.answering = False
         if self._bench.target is not None:
             await self._bench.undeploy()
         return ("stopped" if self.control.stop else "done"), ""
@@ -330,16 +334,18 @@ class _TrialsProgress(ProgressReport):
 
     def tally(self) -> tuple[int, int, float | None]:
         taken, points = self._trials.samples, self._trials._order.points
-        left = max(0, points - len(taken))
         if not points:
             return len(taken), points, None
+        # Whoever asks may want more than he expected.
+        left = max(points - len(taken), int(self._trials.answering))
         if taken:  # what is deployed stays so
-            return len(taken), points, left * sum(s.lab_s for s in taken) / len(taken)
+            each_s = sum(s.lab_s for s in taken) / len(taken)
+            return len(taken), len(taken) + left, left * each_s
         view = self._out.view
-        first_s, each_s = usual_s(view), planned_sample_s(view)
-        if first_s is None or each_s is None:
+        known_s = sample_s(view)
+        if known_s is None:
             return 0, points, None
-        return 0, points, first_s + (left - 1) * each_s
+        return 0, points, max(0.0, view.deployed_s - self._trials.lab_s) + left * known_s
 
 
 def _same(point: OperatingPoint, ask: _Ask) -> bool:

@@ -17,7 +17,7 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
-from workbench.domain.trials import usual_s
+from workbench.domain.trials import REPEATS, usual_s
 from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.recommend import recommend_question as question
@@ -32,8 +32,8 @@ R = TypeVar("R")
 
 ALLOCATIONS = 2
 """That a verification tries at most."""
-SAMPLES, UNDECIDED = 5, 13
-"""It takes of each at most, and where these leave open on which side of a limit it is."""
+UNDECIDED = 13
+"""Samples that it takes of each at most, where `REPEATS` leave its side of a limit open."""
 
 
 class RecommendAsking(QuestionScreen):
@@ -313,10 +313,10 @@ class RecommendAsking(QuestionScreen):
                 f"Verify {found.id} on the lab {plain(self.shown.view.lab)}?",
                 f"It tries up to {ALLOCATIONS} allocations of {plain(found.chain)} at "
                 f"{plain(load)}: {words_of.in_words(deployment)}, or one that may save more. "
-                f"Each is deployed and sampled up to {SAMPLES} times, up to {UNDECIDED} where its "
-                f"side of the limit stays open; what is not valid is taken again. One sample takes "
-                f"{self._lab_time()}. It waits for its turn, and can be stopped. The verdict is "
-                "stored.",
+                f"Each is deployed and sampled up to {REPEATS} times, up to {UNDECIDED} where its "
+                f"side of the limit stays open; what is not valid is taken again. An allocation "
+                f"takes {self._lab_time()}. It waits for its turn, and can be stopped. The verdict "
+                "is stored.",
             ),
             answered,
         )
