@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,15 @@ from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
+from workbench.store.bundle import FORMAT
 
 HOSTS = ("alpha", "beta", "gamma", "delta")
+
+
+def manifest_of(**tables: bytes) -> bytes:
+    """Of a bundle of these tables, which nobody opens."""
+    digests = {table: hashlib.sha256(content).hexdigest() for table, content in tables.items()}
+    return codec.dumps({"format": FORMAT, "schema_version": 1, "tables": {}, "sha256": digests})
 
 
 class FakeFuture(asyncio.Future[Any]):

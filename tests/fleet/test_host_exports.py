@@ -15,6 +15,7 @@ from workbench.engine.core import Engine
 from workbench.fleet.host_engine import HostEngine
 from workbench.paths import Workspace
 from workbench.sampling.shards import beginning, going_on, split
+from workbench.store.bundle import is_whole
 
 
 def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path: Path) -> None:
@@ -97,6 +98,13 @@ def test_what_is_measured_and_not_exported_is_told_as_measured(tmp_path: Path) -
             again = await host.measure(order)
             assert (again.failure, again.is_measured) == ("", False)
             assert (again.samples, again.taken) == (2, 0)
+
+            # A bundle of which the disk has lost some is exported again.
+            (Path(again.place) / "samples.parquet").write_bytes(b"")
+            assert not is_whole(Path(again.place), again.digest)
+            mended = await host.found(order.shard.key, order.session)
+            assert mended is not None
+            assert is_whole(Path(mended.place), mended.digest)
         finally:
             await engine.close()
 

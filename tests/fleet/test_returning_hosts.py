@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_dispatch_shares import FakeClient, first_shard
+from test_dispatch_shares import FakeClient, first_shard, manifest_of
 
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
@@ -27,7 +27,7 @@ class AlphaHasIt(FakeClient):
         self.stopped: list[str] = []
         self.told = asyncio.Event()
         place.mkdir()
-        (place / MANIFEST).write_bytes(b'{"format": "made up"}')
+        (place / MANIFEST).write_bytes(manifest_of())
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
         found = await super().identity(n_workers)

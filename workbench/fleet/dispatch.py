@@ -22,7 +22,7 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
-from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fetched
+from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, NotWhole, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
@@ -31,7 +31,7 @@ from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
-from workbench.store.bundle import digest_of, is_bundle
+from workbench.store.bundle import is_whole
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -94,6 +94,8 @@ class OpenShard:
     """When that is tried again."""
     result: ShardResult | None = None
     """What `host` said of it then."""
+    is_damaged: bool = False
+    """Whether its bundle is: `host`, which has the session, exports it again."""
     wall_s: float = 0.0
     alone: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
     """Two hosts may have it: one bundle is fetched at a time."""
@@ -602,7 +604,9 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            result = waiting.result or await self._measured(hand, waiting)
+            result = waiting.result
+            if result is None or waiting.is_damaged:
+                result = await self._measured(hand, waiting)
             if waiting.order.shard.key in self.gathered:
                 log.info("measured elsewhere by now", host=hand.name, shard=result.key)
             elif result.failure:
@@ -656,8 +660,13 @@ class Dispatch:
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
-        if not result.failure:
-            waiting.result, waiting.wall_s = result, time.monotonic() - began
+        if result.failure:
+            return result
+        if (before := waiting.result) is not None:  # exported again, and not measured
+            result = replace(before, place=result.place, digest=result.digest)
+        else:
+            waiting.wall_s = time.monotonic() - began
+        waiting.result = result
         return result
 
     def _hear_wait(self, hand: Hand, who: str) -> None:
@@ -678,6 +687,7 @@ class Dispatch:
             self._tell(f"{waiting.named} is measured on {host} and not here yet: {error}")
         log.warning("shard not here", host=host, shard=waiting.order.shard.key, why=str(error))
         waiting.host, waiting.kept = host, error
+        waiting.is_damaged = isinstance(error, NotWhole)
         waiting.again = asyncio.get_running_loop().time() + KEPT_PAUSE_S
         known = (*self._own.values(), *self._waiting)
         if not any(each is waiting for each in known):
@@ -736,8 +746,8 @@ class Dispatch:
             bundle = Path(result.place)
             if hand.name not in self._ledger.local:
                 bundle = await self._fetched(hand, result)
-            elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
-                raise FleetError(f"{bundle} is not what {hand.name} measured")
+            elif not await asyncio.to_thread(is_whole, bundle, result.digest):
+                raise NotWhole("its bundle is not what it measured", where=str(bundle))
             took_s = wall_s if result.taken == result.samples else 0.0
             ahead_s = self._ledger.clock_of(result, hand.ahead_s)
             self._ledger.write(LedgerLine(result.key, hand.name, result, ahead_s))
@@ -758,19 +768,15 @@ class Dispatch:
 
     async def _fetched(self, hand: Hand, result: ShardResult) -> Path:
         place = self._ledger.kept / f"{result.key}.bundle"
-        if is_bundle(place) and digest_of(place) == result.digest:
+        if await asyncio.to_thread(is_whole, place, result.digest):
             return place
         try:
             sent: object = await self._remote(hand, tasks.send_bundle, result.place)
         except FleetError as error:
             raise NotFetched(error.what, where=hand.name) from None
         await asyncio.to_thread(store_fetched, place, hand.name, sent)
-        if not is_bundle(place) or digest_of(place) != result.digest:
-            raise FleetError(
-                f"what it sent of {result.session} is not what it measured",
-                where=hand.name,
-                remedy="See its disk; it keeps what it measured",
-            )
+        if not await asyncio.to_thread(is_whole, place, result.digest):
+            raise NotWhole("what it sent is not what it measured", where=hand.name)
         return place
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:

@@ -20,6 +20,10 @@ class NotFetched(FleetError):
     """A host has measured a shard, and does not hand it over now."""
 
 
+class NotWhole(NotFetched):
+    """What a host has of a shard, or sent, is not what it measured: it exports that again."""
+
+
 class NotStoredHere(FleetError):
     """A host has measured a shard, and this host cannot store it now."""
 
@@ -33,7 +37,8 @@ def store_fetched(place: Path, host: str, sent: object) -> None:
     try:
         files.make_folder(place)
         for name in sorted(contents, key=lambda name: name == MANIFEST):  # which makes it a bundle
-            (place / name).write_bytes(contents[name])
+            files.write_own(place / name, contents[name], synced=True)
+        files.sync_folder(place)  # the ledger says from now on that it is here
     except OSError as error:
         raise NotStoredHere(
             f"what {host} measured cannot be stored here: {error.strerror or error}",

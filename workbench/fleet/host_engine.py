@@ -27,7 +27,7 @@ from workbench.engine.core import Engine
 from workbench.engine.runs.sample_decisions import request_point
 from workbench.link.local import LocalClient
 from workbench.link.paging import events_between
-from workbench.store.bundle import MANIFEST, digest_of
+from workbench.store.bundle import digest_of, is_whole
 from workbench.store.catalogue import session_path
 
 FLEET = "fleet"
@@ -203,7 +203,7 @@ class HostEngine:
         """Of a session that is measured to its end. Raises `NotExported`."""
         place = place or self.exports / f"{view.session}.bundle"
         try:
-            if not (place / MANIFEST).is_file():
+            if not await asyncio.to_thread(is_whole, place):  # of a disk that has lost some of it
                 files.make_folder(place.parent)
                 await self._client.ask(ExportSession(view.session, "bundle", str(place)))
             digest = digest_of(place)
