@@ -53,9 +53,9 @@ KEPT_PAUSE_S = 30.0
 """Before a host is asked again for a shard that it has measured and that could not be had."""
 KEPT_S = 120.0
 """For how long that is tried once nothing else is left."""
-ANCHOR_TRIES, ANCHOR_PAUSE_S = 3, 30.0
-"""How often a host tries its own anchor points, which no other can measure for it, and after which
-pause; it measures nothing else before."""
+OWN_TRIES, OWN_PAUSE_S = 3, 30.0
+"""How often a host tries what no other can measure for it, and after which pause: its own anchor
+points, before which it measures nothing else, and points that were planned for it."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
@@ -701,9 +701,9 @@ class Dispatch:
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
         now = asyncio.get_running_loop().time()
         self._doubts.failed(host, now)
-        if self._own.get(host) is waiting:
+        if self._own.get(host) is waiting or waiting.bound:
             self._failed_itself(host, waiting, why, now)
-        elif waiting.bound or self._has_failed(waiting):
+        elif self._has_failed(waiting):
             self._put_aside(waiting)
         else:
             self._waiting.append(waiting)
@@ -713,14 +713,19 @@ class Dispatch:
             self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
 
     def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
-        """A host's anchor points have failed: it tries again, some times."""
+        """What no other can measure for a host has failed: it tries again, some times."""
         own.tries += 1
-        if own.tries < ANCHOR_TRIES:
-            own.again = now + ANCHOR_PAUSE_S
-            self._tell(
-                f"anchor points failed on {host}, which tries again after {ANCHOR_PAUSE_S:g} s: "
-                f"{why}"
-            )
+        if own.tries < OWN_TRIES:
+            own.again = now + OWN_PAUSE_S
+            if own.bound:
+                own.host = host
+                del own.failures[host]
+                self._waiting.append(own)
+            what = own.named if own.bound else "anchor points"
+            self._tell(f"{what} failed on {host}, which tries again after {OWN_PAUSE_S:g} s: {why}")
+            return
+        if own.bound:
+            self._put_aside(own)
             return
         del self._own[host]
         self._put_aside(own)
