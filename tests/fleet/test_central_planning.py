@@ -157,7 +157,7 @@ async def planned_with_a_loss(lab: Lab) -> None:
     (missing,) = dispatch.missing(lab.orders)
     assert f"{len(piece.samples)} samples by other alone, no other host measured" in missing
     assert "has no room" in missing
-    assert any("no more points by other, which is gone; another host" in line for line in lab.said)
+    assert any("no more points by other: is gone; another host" in line for line in lab.said)
 
     # The same command goes on, and another host measures it whole.
     lab.only_one = False

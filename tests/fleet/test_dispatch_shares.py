@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from workbench import __version__
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, Shard, ShardOrder, ShardResult
@@ -41,6 +42,7 @@ class FakeClient:
     def __init__(self, version: str) -> None:
         self.version, self.measuring, self.most = version, 0, 0
         self.measured: list[str] = []
+        self.lacks = ""
         self.scheduler = SimpleNamespace(identity=self.identity)
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
@@ -66,7 +68,8 @@ class FakeClient:
 
     async def _answer(self, work: str, argument: bytes, address: str) -> Any:
         if work != "measure_shard":
-            return {"be_posted": self.version, "tell_time": now(), "find_shards": b"[]"}[work]
+            told = {"be_posted": self.version, "see_lab": self.lacks, "find_shards": b"[]"}
+            return now() if work == "tell_time" else told[work]
         order = codec.from_plain(codec.loads(argument), ShardOrder)
         self.measured.append(address)
         self.measuring += 1
@@ -109,6 +112,17 @@ def test_workers_of_another_version_are_given_nothing(tmp_path: Path) -> None:
     assert not client.measured
     (why, *_) = {why for shard in dispatch.set_aside.values() for why in shard.failures.values()}
     assert "has workbench 0.0.1, this is" in why
+
+
+def test_hosts_on_which_the_campaign_s_lab_cannot_measure_are_given_nothing(tmp_path: Path) -> None:
+    client, said = FakeClient(__version__), list[str]()
+    client.lacks = "the lab docker cannot measure there: docker engine: not found"
+    dispatch = dispatched(tmp_path, client, None, "ssh", said)
+    assert not client.measured
+    for name in HOSTS:
+        assert f"{name} is given nothing: {client.lacks}" in said
+    for shard in dispatch.set_aside.values():
+        assert shard.failures == dict.fromkeys(HOSTS, client.lacks)
 
 
 def test_what_fails_is_told_by_target_and_configurations(

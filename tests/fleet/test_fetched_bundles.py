@@ -16,7 +16,7 @@ from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.fleet_standing import FleetError
-from workbench.fleet.ledger import Ledger
+from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
 from workbench.store.bundle import MANIFEST, digest_of
@@ -177,6 +177,56 @@ def test_what_is_measured_is_stored_once_there_is_room(
     assert not dispatch.set_aside
     assert client.asked.count("measure_shard") == 2
     assert all(found.wall_s > 0 for found in dispatch.gathered.values())
+
+
+class SendsLate(Sends):
+    """Its disk hangs until it has been asked for so many bundles."""
+
+    hangs = 1
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if work == "send_bundle" and self.hangs:
+            self.hangs -= 1
+            await asyncio.sleep(20.0)
+        return await super()._answer(work, argument, address)
+
+
+@pytest.mark.parametrize("finds", [b"[]", None], ids=["measured now", "measured before"])
+def test_a_host_that_does_not_send_what_it_measured_is_not_waited_for_without_end(
+    finds: bytes | None, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.SENDING_S", 0.1)
+    said: list[str] = []
+    client = SendsLate(GOOD, digest, finds)
+    dispatch = run(tmp_path, client, monkeypatch, tell=said.append)
+    assert len(dispatch.gathered) == 2
+    assert said.count("alpha did not send what it measured within 0.1 s") == 1
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_host_out_of_service_is_given_nothing_and_hands_over_what_it_has(
+    tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    blocks, client = in_the_way(tmp_path), Sends(GOOD, digest, None)
+    said: list[str] = []
+
+    def tell(text: str) -> None:
+        said.append(text)
+        while "and not here yet: " in text and blocks:
+            blocks.pop().unlink()
+
+    ledger = Ledger(tmp_path / "kept", {})
+    for order in orders(tmp_path):
+        ledger.write(LedgerLine(order.shard.key, "alpha"))
+    ledger = Ledger(tmp_path / "kept", {})
+    dispatch = Dispatch(client, orders(tmp_path), {}, ledger, tell)  # type: ignore[arg-type]
+    dispatch.hosts = {"alpha": LabHost("alpha", "simulated")}
+    dispatch.unsteady, dispatch._judged = lambda _: {"alpha": "p95 scatters"}, -1
+    asyncio.run(asyncio.wait_for(dispatch.run(), 10.0))
+    assert said[0] == "alpha is given nothing: disagrees with itself: p95 scatters"
+    assert len(dispatch.gathered) == 2
+    assert "measure_shard" not in client.asked
 
 
 @pytest.mark.usefixtures("soon")

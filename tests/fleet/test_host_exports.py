@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder
 from workbench.domain.messages import RunCampaign
 from workbench.engine.core import Engine
+from workbench.fleet import tasks
 from workbench.fleet.host_engine import HostEngine
 from workbench.paths import Workspace
 from workbench.sampling.shards import beginning, going_on, split
@@ -39,7 +41,7 @@ def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path:
             found = await asyncio.wait_for(host.measure(order), 30.0)
             assert (found.taken, found.is_measured) == (0, False)
             # Aborted, or stopped where its turn had not come.
-            assert found.failure.startswith(f"{order.session} on one is ")
+            assert found.failure.startswith("its run is ")  # no key, and no session called by one
             assert found.failure.endswith(("aborted", "stopped"))
         finally:
             await engine.close()
@@ -71,7 +73,7 @@ def test_a_stop_that_comes_while_a_session_is_read_ends_what_goes_on_with_it(
             host._view = stopped_meanwhile  # type: ignore[method-assign]
             found = await asyncio.wait_for(host.measure(more), 30.0)
             assert found.taken == 0
-            assert found.failure.startswith(f"{more.session} on one is ")
+            assert found.failure.startswith("its run is ")
         finally:
             await engine.close()
 
@@ -105,7 +107,11 @@ def test_what_is_measured_and_not_exported_is_told_as_measured(tmp_path: Path) -
             mended = await host.found(order.shard.key, order.session)
             assert mended is not None
             assert is_whole(Path(mended.place), mended.digest)
+            shutil.rmtree(mended.place)
+            tasks.be(host)
+            assert await tasks.send_bundle(mended.place) == {}  # which is asked for again
         finally:
+            tasks.be(None)
             await engine.close()
 
     asyncio.run(there())

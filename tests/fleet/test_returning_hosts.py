@@ -113,6 +113,25 @@ def test_a_host_that_is_held_is_asked_what_it_has_finished(tmp_path: Path) -> No
     assert client.measured == []
 
 
+def test_a_host_that_is_held_and_gone_is_waited_for_no_longer_than_another(tmp_path: Path) -> None:
+    client = AlphaHasIt(tmp_path / "it", away=1)
+    run(tmp_path, client, alpha="held by ann")
+    assert client.measured == ["tls://beta"]
+
+
+def test_a_host_out_of_service_is_asked_what_it_has_finished(tmp_path: Path) -> None:
+    client: Any = AlphaHasIt(tmp_path / "it", answers_after_s=RETURN_S)
+    order = ShardOrder("r", first_shard(tmp_path), (), "sim")
+    Ledger(tmp_path / "kept", {}).write(LedgerLine(order.shard.key, "alpha"))
+    ledger = Ledger(tmp_path / "kept", {"alpha": tmp_path, "beta": tmp_path})
+    dispatch = Dispatch(client, [order], {}, ledger, lambda _: None)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("beta", "alpha")}
+    dispatch.unsteady, dispatch._judged = lambda _: {"alpha": "p95 scatters"}, -1
+    asyncio.run(asyncio.wait_for(dispatch.run(), 10.0))
+    assert dispatch.gathered[order.shard.key].result.host == "alpha"
+    assert client.measured == []
+
+
 def test_what_another_host_has_begun_ends_where_the_first_comes_back_with_it(
     tmp_path: Path,
 ) -> None:

@@ -150,7 +150,7 @@ class CentralPlanning:
                 log.warning("planned points not measured", shard=key, why=str(failed))
                 why = next(iter(failed.failures.values()), "did not measure them")
                 self._tell(
-                    f"{failed.named}: no more points by {self._pieces[key].host}, which {why}; "
+                    f"{failed.named}: no more points by {self._pieces[key].host}: {why}; "
                     "another host measures these configurations, whole, at the end"
                 )
                 self._lost[key] = None

@@ -40,7 +40,7 @@ TICK_S = 0.2
 RETURN_S = 120.0
 """How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
 before it starts a worker again (`keeper.LONGEST_PAUSE_S`), reaches it (`remote_shell.CONNECT_S`)
-and has it checked (`lab_worker.CHECKING_S`). It may have finished the shard, and nobody but itself
+and has it checked (`lab_checks.CHECKING_S`). It may have finished the shard, and nobody but itself
 can say so; others have other shards to measure meanwhile. What is meant for a host that waits for
 its turn waits as long.
 """
@@ -59,6 +59,8 @@ points, before which it measures nothing else, and points that were planned for 
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
+SENDING_S = 600.0
+"""How long a host may take to send a bundle, which has 512 MiB at most: its disk may hang."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -187,10 +189,15 @@ class Dispatch:
         every = (*self._waiting, *self._own.values())
         self._known = {waiting.order.shard.key for waiting in every}
         self._unfit: dict[str, str] = {}
+        self._out: set[str] = set()
+        """Of these, hosts that are only to measure nothing more, as their own deployments disagree
+        or their lab cannot: they say and hand over what they have."""
         self._doubts = HostDoubts()
         self._began = 0.0
         self._seen: dict[str, float] = {}
-        """When each host was there last, or held: it is not expected then."""
+        """When each host was there last."""
+        self._held_at: dict[str, float] = {}
+        """When each was held last: what it alone may measure waits for it."""
         self._asks_lost: dict[str, int] = {}
         """How often each went away while it was asked, in a row."""
         self._stuck_at = self._kept_at = 0.0
@@ -220,7 +227,7 @@ class Dispatch:
         given nothing there is given nothing here."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
-        self._doubts, self._unfit = before._doubts, before._unfit
+        self._doubts, self._unfit, self._out = before._doubts, before._unfit, before._out
         self._known |= before._known
         for host in self._unfit.keys() & self._own.keys():
             del self._own[host]
@@ -298,7 +305,8 @@ class Dispatch:
                         "same command goes on",
                     )
                 self._hear_held()
-                self._seen |= dict.fromkeys((*self._hands, *self.told_held), loop.time())
+                self._seen |= dict.fromkeys(self._hands, loop.time())
+                self._held_at |= dict.fromkeys(self.told_held, loop.time())
                 await self._judge()
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
@@ -367,13 +375,14 @@ class Dispatch:
         for host, why in found.items():
             if host in self.hosts and host not in self._unfit:
                 self._unusable(host, f"disagrees with itself: {why}")
+                self._out.add(host)
 
     def _give_up(self, now: float) -> None:
         """Set aside what failed on as many hosts as are asked; once nobody measures any more, also
         what failed on all that are there, when others have had time to come back."""
         for waiting in [each for each in self._waiting if self._has_failed(each)]:
             self._put_aside(waiting)
-        stuck = [w for w in self._waiting if self._is_stuck(w)]
+        stuck = [w for w in self._waiting if self._is_stuck(w) and not self._may_be_had(w, now)]
         if not stuck:
             self._stuck_at = now
         for waiting in stuck:
@@ -387,6 +396,10 @@ class Dispatch:
         if self._measuring or not self._hands:
             return False
         return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+
+    def _may_be_had(self, waiting: OpenShard, now: float) -> bool:
+        """Whether a host that is given nothing more may have it, and say so."""
+        return waiting.host in self._out and not self._is_free(waiting, now)
 
     def _has_failed(self, waiting: OpenShard) -> bool:
         """Whether it failed on as many hosts as are asked, by no fault of theirs."""
@@ -405,14 +418,15 @@ class Dispatch:
         host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
             host, is_known = waiting.bound, waiting.bound in self.hosts
-            if not is_known or host in self._unfit or self._away_s(host, now) >= RETURN_S:
+            away_s = min(self._away_s(host, now), now - self._held_at.get(host, self._began))
+            if not is_known or host in self._unfit or away_s >= RETURN_S:
                 self._waiting.remove(waiting)
                 why = "is gone" if is_known else "is in the hosts file no more"
                 waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
     def _away_s(self, host: str, now: float) -> float:
-        """For how long it has been gone, seconds; 0 where it is there, or held."""
+        """For how long it has been gone, seconds."""
         return now - self._seen.get(host, self._began)
 
     def _give_up_kept(self, now: float) -> None:
@@ -420,7 +434,8 @@ class Dispatch:
         own = [each for host, each in self._own.items() if host in self._hands]
         busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
         left = [*self._waiting, *own, *busy]
-        if not left or any(w.kept is None or w.host not in self._able for w in left):
+        able = self._able | self._handing
+        if not left or any(w.kept is None or w.host not in able for w in left):
             self._kept_at = now
         if now - self._kept_at < KEPT_S or busy:
             return
@@ -454,12 +469,18 @@ class Dispatch:
         """Hosts that are there and may be given something, those that rest among them."""
         return set(self._hands.keys() - self._unfit.keys() - self.told_held.keys())
 
+    @property
+    def _handing(self) -> set[str]:
+        """Hosts that are there, are given nothing more and hand over what they have measured."""
+        return self._out & self._hands.keys() - self.told_held.keys()
+
     def _employ_all(self, now: float) -> None:
         """Those first that have failed least: they tell a bad shard from a bad host."""
         able = self._able
         able -= self._doubts.resting(able, now)
+        able |= self._handing
         for hand in sorted(self._hands.values(), key=lambda hand: self._doubts.row(hand.name)):
-            if hand.task is not None or hand.name in self._unfit:
+            if hand.task is not None or hand.name in self._unfit.keys() - self._out:
                 continue
             if not hand.asked:
                 hand.task = asyncio.create_task(self._ask(hand))
@@ -484,9 +505,13 @@ class Dispatch:
         hand.task = asyncio.create_task(self._measure(hand, waiting))
 
     def _next(self, host: str, now: float) -> OpenShard | None:
-        """What a host is to measure: what it began, else what waits for nobody else."""
+        """What a host is to measure: what it began, else what waits for nobody else; of one that is
+        given nothing more, what it is to hand over."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
-        begun = next((w for w in fit if w.host == host and now >= w.again), None)
+        mine = [w for w in fit if w.host == host and now >= w.again]
+        if host in self._out:
+            return next((w for w in mine if w.kept is not None), None)
+        begun = next(iter(mine), None)
         free = [w for w in fit if self._is_free(w, now)]
         own = next((w for w in free if w.meant_for == host), None)
         return begun or own or next((w for w in free if not self._is_awaited(w, now)), None)
@@ -511,7 +536,9 @@ class Dispatch:
         """Whether it waits for no host: the one that began it cannot go on, and has said that it
         has not finished it, or has been away for too long."""
         host = waiting.host
-        if not host or host in self._unfit or self._asks_lost.get(host, 0) >= TRIES:
+        if not host or host in self._unfit.keys() - self._out:
+            return True
+        if self._asks_lost.get(host, 0) >= TRIES:
             return True
         hand = self._hands.get(host)
         if hand is None:
@@ -537,6 +564,7 @@ class Dispatch:
                 waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
                 if waiting is not None and result.key not in self.gathered:
                     await self._gather_found(hand, waiting, result)
+            await self._see_lab(hand)
             hand.asked = True
             hand.waits_since = None
             self._asks_lost.pop(hand.name, None)
@@ -579,9 +607,22 @@ class Dispatch:
                     where=hand.name,
                 )
 
+    async def _see_lab(self, hand: Hand) -> None:
+        """Give a host nothing where the campaign's lab cannot measure there. It has handed over
+        what it has before. Raises `HostLost`, `FleetError`."""
+        host = self.hosts[hand.name]
+        orders = [each.order for each in (*self._own.values(), *self._waiting)]
+        if host.kind == "simulated" or hand.name in self._unfit or not orders:
+            return
+        lab = lab_of(host, orders[0].lab) or "docker"
+        if why := await self._remote(hand, tasks.see_lab, lab):
+            self._unusable(hand.name, why)
+            self._out.add(hand.name)
+
     def _unusable(self, host: str, why: str) -> None:
         """Give a host nothing for as long as this campaign runs."""
         self._unfit[host] = why
+        self._out.discard(host)
         self._tell(f"{host} is given nothing: {why}")
         own = self._own.pop(host, None)
         if own is not None:
@@ -776,7 +817,12 @@ class Dispatch:
         if await asyncio.to_thread(is_whole, place, result.digest):
             return place
         try:
-            sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+            async with asyncio.timeout(SENDING_S) as limit:
+                sent: object = await self._remote(hand, tasks.send_bundle, result.place)
+        except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
+            if limit.expired():
+                self._tell(f"{hand.name} did not send what it measured within {SENDING_S:g} s")
+            raise HostLost(hand.name) from None
         except FleetError as error:
             raise NotFetched(error.what, where=hand.name) from None
         await asyncio.to_thread(store_fetched, place, hand.name, sent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from workbench.domain.counts import counted
@@ -53,9 +53,13 @@ class FleetLooks:
         known = {host.name: host for host in standing.hosts} if standing is not None else {}
         hands = {hand.name: hand for hand in dispatch.hands}
         held = dispatch.told_held
+        finished: dict[str, list[Gathered]] = {}
+        for gathered in dispatch.gathered.values():
+            finished.setdefault(gathered.result.host, []).append(gathered)
         hosts = tuple(
             self._counted(
-                _or_held(_seen(name, hands.get(name), known.get(name)), held.get(name)), dispatch
+                _or_held(_seen(name, hands.get(name), known.get(name)), held.get(name)),
+                finished.get(name, ()),
             )
             for name in (host.name for host in self._fleet.hosts)
         )
@@ -67,9 +71,8 @@ class FleetLooks:
             left_s(dispatch, time.time()),
         )
 
-    def _counted(self, host: HostSeen, dispatch: Dispatch) -> HostSeen:
+    def _counted(self, host: HostSeen, own: Sequence[Gathered]) -> HostSeen:
         """With what it has finished."""
-        own = [g for g in dispatch.gathered.values() if g.result.host == host.name]
         timed = [g for g in own if g.wall_s > 0]
         return replace(
             host,

@@ -54,6 +54,8 @@ class Measuring(Protocol):
 
     async def sessions(self) -> tuple[SessionSummary, ...]: ...
 
+    async def must_be_able(self, lab: str) -> None: ...
+
 
 class NoLabHost(Exception):
     """This worker is none that measures."""
@@ -109,6 +111,15 @@ async def find_shards(keys: bytes) -> bytes:
     return codec.dumps(found)
 
 
+async def see_lab(lab: str) -> str:
+    """Why that lab cannot measure on this host, as a sentence; empty where it can."""
+    try:
+        await _measuring().must_be_able(lab)
+    except WorkbenchError as error:
+        return error.what + (f" ({error.remedy})" if error.remedy else "")
+    return ""
+
+
 async def tell_time(asked: bytes) -> float:
     """Seconds since the epoch by the clock that stamps this host's samples."""
     del asked
@@ -138,6 +149,8 @@ async def send_bundle(place: str) -> dict[str, bytes]:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
+    if not folder.is_dir():  # nothing is no bundle either, and it is exported again
+        return {}
     paths = [path for path in folder.iterdir() if path.is_file()]
     if sum(path.stat().st_size for path in paths) > LARGEST_BUNDLE:
         raise ValueError(f"{folder} is larger than {LARGEST_BUNDLE // 2**20} MiB")

@@ -1,8 +1,9 @@
-"""How long a fleet still takes: what is left, given to whichever host is done with it first."""
+"""How long a fleet still takes: what is left, given to whichever host is free first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heapreplace
 from statistics import median
 
 
@@ -15,7 +16,7 @@ def time_left_s(
 
     Parameters
     ----------
-    waiting : points of each shard that nobody measures yet.
+    waiting : points of each shard that nobody measures yet, in the order in which they are given.
     busy : by host, the points of the shard that it measures and for how many seconds already.
     rates : of the hosts that are there, points a second; None where one has finished nothing yet:
         it is taken for the median of the others.
@@ -33,8 +34,10 @@ def time_left_s(
     for host, (points, spent_s) in busy.items():
         if host in free_s:
             free_s[host] = max(0.0, points / rate_of[host] - spent_s)
-    for points in sorted(waiting, reverse=True):
-        ends = {host: free_s[host] + points / rate_of[host] for host in free_s}
-        first = min(ends, key=ends.__getitem__)
-        free_s[first] = ends[first]
+    free = [(at, host) for host, at in free_s.items()]
+    heapify(free)
+    for points in waiting:
+        at, host = free[0]
+        free_s[host] = at + points / rate_of[host]
+        heapreplace(free, (free_s[host], host))
     return max(free_s.values())
