@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from workbench import __version__
 from workbench.domain import codec
@@ -179,7 +180,6 @@ class Dispatch:
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
-        self._attempts = 0
         self._stopping = False
         self.told_held: dict[str, str] = {}
         every = (*self._waiting, *self._own.values())
@@ -775,9 +775,9 @@ class Dispatch:
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:
         """A task on that host and no other. Raises `HostLost`, `FleetError`."""
-        self._attempts += 1
+        # Another campaign's task of the same key would be taken for this one.
         future: Future[Any] = self._client.submit(
-            work, argument, key=f"{work.__name__}-{hand.name}-{self._attempts}",
+            work, argument, key=f"{work.__name__}-{hand.name}-{uuid4()}",
             workers=[hand.address], allow_other_workers=False, resources={"lab": 1},
             pure=False, retries=0,
         )  # fmt: skip
