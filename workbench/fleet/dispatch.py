@@ -760,11 +760,15 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
-        try:
-            sent: object = await self._remote(hand, tasks.send_bundle, result.place)
-        except FleetError as error:
-            raise NotFetched(error.what, where=hand.name) from None
-        await asyncio.to_thread(store_fetched, place, hand.name, sent)
+
+        async def ask(offset: int) -> object:
+            wanted = codec.dumps(codec.to_plain(tasks.WantedPiece(result.place, offset)))
+            try:
+                return await self._remote(hand, tasks.send_piece, wanted)
+            except FleetError as error:
+                raise NotFetched(error.what, where=hand.name) from None
+
+        await store_fetched(place, hand.name, ask)
         if not is_bundle(place) or digest_of(place) != result.digest:
             raise FleetError(
                 f"what it sent of {result.session} is not what it measured",
