@@ -7,8 +7,10 @@ that may come back; a host that comes back is first asked what it has finished, 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,6 +136,12 @@ class Hand:
     waits_since: float | None = None
     """Since when it waits for its turn there, or is asked what it has finished, by the loop's
     clock; None: it does neither."""
+    waits_for: str = ""
+    """Who measures there before it may, or may say what it has, as words; empty: nobody that is
+    known."""
+    asked_at: float = math.inf
+    """When it was asked what it has finished, or said last whom it measures for first, by the
+    loop's clock; infinite: it has answered, or was not asked yet."""
     ahead_s: float = 0.0
     """By how much its clock is ahead of this host's, at least; negative: behind."""
     losses: int = 0
@@ -160,6 +168,9 @@ class Dispatch:
     share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
+    in_rounds : whether more is planned from what this comes to: as soon as any of it is measured,
+        it ends without what hosts wait for too long for their turn to measure.
+    passed : by key of a shard that it ended without, the host that waits.
     unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
@@ -191,8 +202,15 @@ class Dispatch:
         """When each host was there last, or held: it is not expected then."""
         self._asks_lost: dict[str, int] = {}
         """How often each went away while it was asked, in a row."""
+        self._told_silent: set[str] = set()
         self._stuck_at = self._kept_at = 0.0
         self._judged = 0
+        self._before = 0
+        """How many shards another one had gathered and set aside."""
+        self._passed: set[str] = set()
+        """Hosts that the round before ended without, until they have their turn."""
+        self.in_rounds = False
+        self.passed: dict[str, str] = {}
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
@@ -220,15 +238,23 @@ class Dispatch:
         self.set_aside |= before.set_aside
         self._doubts, self._unfit = before._doubts, before._unfit
         self._known |= before._known
+        self._before = len(self.gathered) + len(self.set_aside)
+        self._passed = set(before.passed.values()) | before._passed
         for host in self._unfit.keys() & self._own.keys():
             del self._own[host]
 
     @property
     def _left(self) -> bool:
-        needless = {hand.name for hand in self._needless(asyncio.get_running_loop().time())}
+        now = asyncio.get_running_loop().time()
+        needless = {hand.name for hand in self._needless(now)}
+        late = {id(waiting) for waiting, _ in self._late(now)}
         own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
-        busy = {hand.name for hand in self.hands if hand.waiting is not None}
-        return bool(self._waiting or own or busy - needless)
+        busy = [hand for hand in self.hands if hand.waiting is not None]
+        return bool(
+            own
+            or any(id(waiting) not in late for waiting in self._waiting)
+            or any(hand.name not in needless and id(hand.waiting) not in late for hand in busy)
+        )
 
     def _needless(self, now: float) -> list[Hand]:
         """Hosts that wait for too long for their turn to measure what is their own, by which
@@ -241,7 +267,29 @@ class Dispatch:
             and hand.waited_s(now) >= RETURN_S
         ]
         have = {gathered.result.host for gathered in self.gathered.values()} if late else set()
-        return [hand for hand in late if hand.name not in have]
+        return [hand for hand in late if hand.name not in have or _is_silent(hand, now)]
+
+    def _speaking(self) -> list[Hand]:
+        """Hosts that are there and say what they have, or why they do not yet."""
+        now = asyncio.get_running_loop().time()
+        return [hand for hand in self.hands if not _is_silent(hand, now)]
+
+    def _late(self, now: float) -> list[tuple[OpenShard, str]]:
+        """What a round goes on without, and the host that waits for too long to measure it."""
+        if not self.in_rounds or len(self.gathered) + len(self.set_aside) == self._before:
+            return []  # it would go on with nothing
+        late = {
+            hand.name: hand.waiting
+            for hand in self.hands
+            if hand.waited_s(now) >= RETURN_S or hand.name in self._passed
+        }
+        found = [(w, w.bound) for w in self._waiting if w.bound in late]
+        found += [
+            (waiting, host)
+            for host, waiting in late.items()
+            if waiting is not None and waiting is not self._own.get(host)
+        ]
+        return found
 
     @property
     def _measuring(self) -> int:
@@ -287,29 +335,39 @@ class Dispatch:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
-                if self._hands:
+                if self._speaking():
                     seen_at = loop.time()
                 elif loop.time() - seen_at > ABSENT_S:
+                    silent = ", or said what it has finished," if self._hands else ""
                     raise FleetError(
-                        f"no host was there for {ABSENT_S:g} s",
+                        f"no host was there{silent} for {ABSENT_S:g} s",
                         remedy="See `workbench fleet status`; what was measured is kept, and the "
                         "same command goes on",
                     )
                 self._hear_held()
                 self._seen |= dict.fromkeys((*self._hands, *self.told_held), loop.time())
                 await self._judge()
+                self._tell_who_is_silent(loop.time())
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
                 self._give_up(loop.time())
                 self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
-            for hand in self._needless(loop.time()):
-                self._tell(
-                    f"{hand.name} still waits for its turn there and has measured nothing here: "
-                    "it is not waited for"
-                )
+            self._tell_who_is_left(loop.time())
         finally:
             await self._stop()
+
+    def _tell_who_is_left(self, now: float) -> None:
+        """Who is not waited for any more."""
+        for hand in self._needless(now):
+            self._tell(
+                f"{hand.name} still waits for its turn there and has measured nothing here: "
+                "it is not waited for"
+            )
+        self.passed = {waiting.order.shard.key: host for waiting, host in self._late(now)}
+        for host in dict.fromkeys(self.passed.values()):
+            if host not in self._passed:
+                self._tell(f"{host} still waits for its turn there: the rounds go on without it")
 
     async def _recall(self) -> None:
         """What earlier runs have finished counts; what a host had begun waits for it."""
@@ -375,16 +433,27 @@ class Dispatch:
         if not stuck:
             self._stuck_at = now
         for waiting in stuck:
-            tried = self._hands.keys() | self._unfit.keys() | waiting.failures.keys()
+            speak = {hand.name for hand in self._speaking()}
+            tried = speak | self._unfit.keys() | waiting.failures.keys()
             if self.hosts.keys() <= tried or now - self._stuck_at >= RETURN_S:
                 waiting.failures |= self._unfit
                 self._put_aside(waiting)
 
+    def _tell_who_is_silent(self, now: float) -> None:
+        for hand in self.hands:
+            if _is_silent(hand, now) and hand.name not in self._told_silent:
+                self._told_silent.add(hand.name)
+                self._tell(
+                    f"{hand.name} has not said for {RETURN_S:g} s what it has finished, and "
+                    "measures nothing: others may measure what it had begun"
+                )
+
     def _is_stuck(self, waiting: OpenShard) -> bool:
         """Whether nobody measures, and no host that is there can be given it any more."""
-        if self._measuring or not self._hands:
+        if self._measuring:
             return False
-        return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+        speak = {hand.name for hand in self._speaking()}
+        return bool(speak) and speak <= waiting.failures.keys() | self._unfit.keys()
 
     def _has_failed(self, waiting: OpenShard) -> bool:
         """Whether it failed on as many hosts as are asked, by no fault of theirs."""
@@ -403,9 +472,14 @@ class Dispatch:
         host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
             host, is_known = waiting.bound, waiting.bound in self.hosts
-            if not is_known or host in self._unfit or self._away_s(host, now) >= RETURN_S:
+            hand = self._hands.get(host)
+            silent = hand is not None and _is_silent(hand, now)
+            is_away = silent or self._away_s(host, now) >= RETURN_S
+            if not is_known or host in self._unfit or is_away:
                 self._waiting.remove(waiting)
                 why = "is gone" if is_known else "is in the hosts file no more"
+                if silent:
+                    why = "does not say what it has finished"
                 waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
@@ -514,27 +588,17 @@ class Dispatch:
         hand = self._hands.get(host)
         if hand is None:
             return self._away_s(host, now) >= RETURN_S
-        if not hand.asked or waiting.kept is not None:
+        if waiting.kept is not None:
             return False
+        if not hand.asked:
+            return _is_silent(hand, now)
         able = self._able
         return hand.task is not None or host not in able - self._doubts.resting(able, now)
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
-            await self._post(hand)
-            await self._compare_clocks(hand)
-            begun = [other.waiting for other in self._hands.values()]
-            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
-            # Of planned points a finished session does not say whether it has them.
-            keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
-            plain = codec.dumps(keys)
-            found = codec.loads(await self._remote(hand, tasks.find_shards, plain))
-            for each in found:
-                result = codec.from_plain(each, ShardResult)
-                waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
-                if waiting is not None and result.key not in self.gathered:
-                    await self._gather_found(hand, waiting, result)
+            await self._hear_finished(hand)
             hand.asked = True
             hand.waits_since = None
             self._asks_lost.pop(hand.name, None)
@@ -548,6 +612,49 @@ class Dispatch:
             self._unusable(hand.name, f"answers what cannot be used ({type(error).__name__})")
         finally:
             hand.task = None
+
+    async def _hear_finished(self, hand: Hand) -> None:
+        """Gather what it has finished. Raises `HostLost`, `FleetError`."""
+        hand.asked_at = asyncio.get_running_loop().time()
+        try:
+            async with self._hearing_waits(hand, "", self._hear_busy):
+                await self._post(hand)
+                await self._compare_clocks(hand)
+                begun = [other.waiting for other in self._hands.values()]
+                open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
+                # Of planned points a finished session does not say whether it has them.
+                keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
+                said = await self._remote(hand, tasks.find_shards, codec.dumps(keys))
+        finally:
+            hand.asked_at = math.inf  # a bundle may take its time
+        for each in codec.loads(said):
+            result = codec.from_plain(each, ShardResult)
+            waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
+            if waiting is not None and result.key not in self.gathered:
+                await self._gather_found(hand, waiting, result)
+
+    @asynccontextmanager
+    async def _hearing_waits(
+        self, hand: Hand, session: str, heard: Callable[[Hand, str], None]
+    ) -> AsyncIterator[None]:
+        """Hear meanwhile whom a host waits for before it does what it was asked to."""
+        waits = asyncio.create_task(
+            hear_waits(self._client, hand.address, session, lambda who: heard(hand, who))
+        )
+        try:
+            yield
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            hand.waits_for = ""
+
+    def _hear_busy(self, hand: Hand, who: str) -> None:
+        """What a worker measures before it says what it has finished; empty: nothing."""
+        if hand.waits_for != who:
+            hand.asked_at = asyncio.get_running_loop().time()
+            if who:
+                self._tell(f"{hand.name} says what it has finished once it has measured {who}")
+        hand.waits_for = who
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """What cannot be gathered now stays open: it is asked of the host as any other shard, which
@@ -641,18 +748,12 @@ class Dispatch:
             # Another fleet may share that worker, which therefore knows no fleet's hosts file.
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
-        waits = asyncio.create_task(
-            hear_waits(
-                self._client, hand.address, order.session,
-                lambda who: self._hear_wait(hand, who),
-            )
-        )  # fmt: skip
         try:
-            said = await self._remote(hand, tasks.measure_shard, plain)
+            async with self._hearing_waits(hand, order.session, self._hear_wait):
+                said = await self._remote(hand, tasks.measure_shard, plain)
         finally:
-            waits.cancel()
-            await asyncio.gather(waits, return_exceptions=True)
             hand.waits_since = None
+        self._passed.discard(hand.name)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
@@ -662,12 +763,14 @@ class Dispatch:
 
     def _hear_wait(self, hand: Hand, who: str) -> None:
         """Whom a host waits for before it measures what it was given; empty: nobody any more."""
+        hand.waits_for = who
         if who:
             if hand.waits_since is None:
                 hand.waits_since = asyncio.get_running_loop().time()
             self._tell(f"{hand.name} waits for its turn there: {who} measures first")
-        else:
+        elif hand.waits_since is not None or hand.name in self._passed:
             hand.waits_since = None
+            self._passed.discard(hand.name)
             self._tell(f"{hand.name} has its turn")
 
     def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
@@ -820,3 +923,9 @@ class Dispatch:
                 )  # fmt: skip
         except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
             log.warning("a host did not say that it stopped", why=str(error))
+
+
+def _is_silent(hand: Hand, now: float) -> bool:
+    """Whether it is there, was asked what it has finished and says neither that nor whom it
+    measures for first."""
+    return not hand.waits_for and now - hand.asked_at >= RETURN_S
