@@ -70,11 +70,14 @@ class Lab:
             for host in HOSTS
         }
         self.rounds: list[Sequence[ShardOrder]] = []
+        self.meant: dict[str, str] = {}
         self.said: list[str] = []
         self.only_one = False
         """Whether nobody measures what the other host has lost."""
         self.lost_in = 0
         """The number of the round in which the other host is lost; 0: in none."""
+        self.late_in: frozenset[int] = frozenset()
+        """Numbers of the rounds in which the other host waits for its turn; 0: the first."""
 
     async def measure(self, asked: FleetRound) -> Dispatch:
         ledger = Ledger(self.engine.workspace.state / "kept", {})
@@ -82,11 +85,12 @@ class Lab:
         dispatch = Dispatch(nobody, asked.orders, asked.own, ledger, self.said.append)
         if asked.before is not None:
             dispatch.carry_on(asked.before)
-        if asked.bound:
+        if asked.goes_on and asked.before is not None:
             self.rounds.append(asked.orders)
         given = [*asked.own.items()]
         for number, order in enumerate(asked.orders):
-            given.append((asked.bound.get(order.shard.key, HOSTS[number % 2].name), order))
+            meant = self.meant.setdefault(order.shard.key, HOSTS[number % 2].name)
+            given.append((asked.bound.get(order.shard.key, meant), order))
         for host, order in given:
             if self.only_one and order in self.whole.values():
                 gone = OpenShard(order, failures={"one": "has no room"})
@@ -98,6 +102,10 @@ class Lab:
                     dispatch.set_aside[order.shard.key] = gone
                     continue
                 host = "one"
+            waits = host == "other" and len(self.rounds) in self.late_in
+            if waits and order not in self.own.values():
+                dispatch.passed[order.shard.key] = host
+                continue
             result = await self.hosts[host].measure(order)
             assert not result.failure, result.failure
             dispatch.gathered[order.shard.key] = Gathered(order, result, Path(result.place))
@@ -169,8 +177,33 @@ async def planned_with_a_loss(lab: Lab) -> None:
     assert any("1 shard of lost hosts" in line for line in lab.said)
 
 
+async def planned_while_one_waits(lab: Lab) -> None:
+    """For its turn: twice before it has begun, and twice before it goes on."""
+    lab.late_in = frozenset({0, 1, 3, 4})
+    dispatch = await lab.planned()
+
+    of_one_host(lab, dispatch)
+    assert not dispatch.missing(lab.orders)
+    assert {dispatch.gathered[o.shard.key].result.host for o in lab.orders} == {"one", "other"}
+    assert not any("lost hosts" in line for line in lab.said)
+    (key,) = (
+        order.shard.key
+        for order in lab.orders
+        if dispatch.gathered[order.shard.key].result.host == "other"
+    )
+    assert key in {order.shard.key for order in lab.rounds[0]}  # it has not begun
+    planned = [[order for order in orders if order.goes_on == key] for orders in lab.rounds]
+    assert all(len(orders) <= 1 for orders in planned)
+    assert planned[2] == planned[3] == planned[4] != []
+
+
 @pytest.mark.parametrize(
-    "way", [pytest.param(planned_for_both, marks=pytest.mark.long), planned_with_a_loss]
+    "way",
+    [
+        pytest.param(planned_for_both, marks=pytest.mark.long),
+        planned_with_a_loss,
+        pytest.param(planned_while_one_waits, marks=pytest.mark.long),
+    ],
 )
 def test_points_are_planned_for_all_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any

@@ -106,6 +106,29 @@ def test_a_campaign_has_no_more_hosts_at_once_than_its_share(
     assert set(client.measured) <= {f"tls://{name}" for name in HOSTS}
 
 
+class Remembers(FakeClient):
+    """A scheduler that several campaigns ask."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.keys: list[str] = []
+
+    def submit(self, work: Any, argument: Any, *, workers: list[str], **more: Any) -> FakeFuture:
+        self.keys.append(more["key"])
+        return super().submit(work, argument, workers=workers)
+
+
+def test_no_two_campaigns_have_tasks_of_the_same_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask would give both what one of them came to."""
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    client = Remembers()
+    for name in ("one", "other"):
+        dispatched(tmp_path / name, client, 1, "simulated")
+    assert len(set(client.keys)) == len(client.keys) > 10
+
+
 def test_workers_of_another_version_are_given_nothing(tmp_path: Path) -> None:
     client = FakeClient("0.0.1")
     dispatch = dispatched(tmp_path, client, None, "dask")

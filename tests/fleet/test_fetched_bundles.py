@@ -15,8 +15,10 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.fetched_bundles import NotFetched, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.tasks import WantedPiece, piece_of
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
 from workbench.store.bundle import MANIFEST, digest_of
@@ -41,10 +43,11 @@ class Sends(FakeClient):
 
     async def _answer(self, work: str, argument: Any, address: str) -> Any:
         self.asked.append(work)
-        if work == "send_bundle":
+        if work == "send_piece":
             if isinstance(self.sent, Exception):
                 raise self.sent
-            return self.sent
+            wanted = codec.from_plain(codec.loads(argument), WantedPiece)
+            return self.sent if wanted.offset == 0 else {}
         if work == "measure_shard":
             order = codec.from_plain(codec.loads(argument), ShardOrder)
             return codec.dumps(codec.to_plain(self._result(order.shard.key, order.session, 3)))
@@ -129,6 +132,61 @@ def test_what_is_no_bundle_has_failed_with_the_reason(
     assert written <= {"ledger.jsonl", MANIFEST}
 
 
+def test_a_bundle_comes_in_pieces_of_a_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more of it is in memory at once; what was cut off before is not gone on with."""
+    for module in ("tasks", "fetched_bundles"):
+        monkeypatch.setattr(f"workbench.fleet.{module}.PIECE", 8)
+    there, here = tmp_path / "there.bundle", tmp_path / "kept" / "here.bundle"
+    contents = {"a": b"0123456", "b": b"", "c": b"x" * 33, "d": b"", MANIFEST: b"{" * 24}
+    for folder in (there, here):
+        folder.mkdir(parents=True)
+    (here / "old").write_bytes(b"of before")
+    for name, content in contents.items():
+        (there / name).write_bytes(content)
+    asked: list[int] = []
+    order: list[str] = []
+
+    async def ask(offset: int) -> object:
+        asked.append(offset)
+        piece = piece_of(there, offset)
+        order.extend(name for name, content in piece.items() if content)
+        assert sum(map(len, piece.values())) <= 8
+        return piece
+
+    asyncio.run(store_fetched(here, "alpha", ask))
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == contents
+    assert asked == list(range(0, 65, 8))  # the last has nothing more
+    assert order == sorted(order, key=[*contents].index)
+    assert list(here.parent.iterdir()) == [here]
+
+    async def cut_off(offset: int) -> object:
+        if offset:
+            raise NotFetched("is gone")
+        return {MANIFEST: b"12345678"}
+
+    with pytest.raises(NotFetched):
+        asyncio.run(store_fetched(here, "alpha", cut_off))
+    assert (here / MANIFEST).read_bytes() == contents[MANIFEST]
+    assert list(here.parent.iterdir()) == [here]
+
+    async def without_end(offset: int) -> object:
+        asked.append(offset)
+        return {"a": b"12345678"}
+
+    monkeypatch.setattr("workbench.fleet.fetched_bundles.LARGEST_BUNDLE", 80)
+    with pytest.raises(FleetError, match="a bundle of more than"):
+        asyncio.run(store_fetched(here, "alpha", without_end))
+    assert asked[-1] == 80
+
+    async def at_once(_: int) -> object:
+        return {"a": b"123456789"}
+
+    with pytest.raises(FleetError, match="more of a bundle at once"):
+        asyncio.run(store_fetched(here, "alpha", at_once))
+
+
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.fleet.dispatch.KEPT_PAUSE_S", 0.02)
@@ -157,7 +215,7 @@ def test_what_cannot_be_stored_here_ends_the_campaign_and_is_measured_once(
     assert any(key in str(told.value) for key in keys)
     assert "the same command goes on" in str(told.value)
     assert client.asked.count("measure_shard") == (2 if finds else 0)
-    assert client.asked.count("send_bundle") > 4  # it is tried again
+    assert client.asked.count("send_piece") > 4  # it is tried again
 
 
 @pytest.mark.usefixtures("soon")
@@ -185,7 +243,7 @@ class SendsLate(Sends):
     hangs = 1
 
     async def _answer(self, work: str, argument: Any, address: str) -> Any:
-        if work == "send_bundle" and self.hangs:
+        if work == "send_piece" and self.hangs:
             self.hangs -= 1
             await asyncio.sleep(20.0)
         return await super()._answer(work, argument, address)
@@ -261,7 +319,7 @@ class SendsDamaged(Sends):
     async def _answer(self, work: str, argument: Any, address: str) -> Any:
         answer = await super()._answer(work, argument, address)
         asks = self.asked.count("measure_shard") + (self.finds is None)
-        return self.damaged if work == "send_bundle" and asks < self.asks else answer
+        return self.damaged if work == "send_piece" and asks < self.asks else answer
 
 
 DAMAGED = ({}, {MANIFEST: b"{}"}, {**GOOD, "samples.parquet": b"PAR"}, {MANIFEST: GOOD[MANIFEST]})

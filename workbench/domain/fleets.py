@@ -293,8 +293,9 @@ class HostsCompared:
     sessions of before."""
 
 
-HostDoes = Literal["starting", "idle", "measuring", "lost", "held"]
-"""What a host of a fleet does now; `held` by a person, so that the fleet leaves it alone."""
+HostDoes = Literal["starting", "idle", "measuring", "waiting", "lost", "held"]
+"""What a host of a fleet does now; `waiting` for its turn there, which somebody else has; `held` by
+a person, so that the fleet leaves it alone."""
 
 
 @dataclass(frozen=True)
@@ -303,14 +304,14 @@ class HostSeen:
 
     Attributes
     ----------
-    shard : what it measures now, in words; empty where it measures nothing.
-    since : seconds since the epoch when it began that; None where it measures nothing.
+    shard : what it measures now, or is to, in words; empty where it measures nothing.
+    since : seconds since the epoch when it was given that; None where it measures nothing.
     shards, samples, lab_s : what it has finished for this campaign, anchor points included.
     wall_s : seconds on the clock that this took; what it had finished before is not in it.
     measured_s : of `lab_s`, what was measured in these `wall_s`.
     noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
         anchor load; None before its anchor points are measured, and where there are none.
-    note : why it is lost or held, as a sentence.
+    note : why it is lost or held, or whom it waits for, as a sentence.
     """
 
     name: str
@@ -353,7 +354,7 @@ class FleetSeen:
     @property
     def there(self) -> int:
         """Hosts that measure, or could."""
-        return sum(host.does in ("idle", "measuring") for host in self.hosts)
+        return sum(host.does in ("idle", "measuring", "waiting") for host in self.hosts)
 
 
 def told(fact: ShardFolded | HostsCompared) -> str:

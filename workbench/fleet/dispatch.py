@@ -7,11 +7,14 @@ that may come back; a host that comes back is first asked what it has finished, 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from workbench import __version__
 from workbench.domain import codec
@@ -60,7 +63,7 @@ MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
 SENDING_S = 600.0
-"""How long a host may take to send a bundle, which has 512 MiB at most: its disk may hang."""
+"""How long a host may take to send a piece of a bundle, 16 MiB at most: its disk may hang."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -137,6 +140,12 @@ class Hand:
     waits_since: float | None = None
     """Since when it waits for its turn there, or is asked what it has finished, by the loop's
     clock; None: it does neither."""
+    waits_for: str = ""
+    """Who measures there before it may, or may say what it has, as words; empty: nobody that is
+    known."""
+    asked_at: float = math.inf
+    """When it was asked what it has finished, or said last whom it measures for first, by the
+    loop's clock; infinite: it has answered, or was not asked yet."""
     ahead_s: float = 0.0
     """By how much its clock is ahead of this host's, at least; negative: behind."""
     losses: int = 0
@@ -163,6 +172,9 @@ class Dispatch:
     share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
+    in_rounds : whether more is planned from what this comes to: as soon as any of it is measured,
+        it ends without what hosts wait for too long for their turn to measure.
+    passed : by key of a shard that it ended without, the host that waits.
     unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
@@ -183,7 +195,6 @@ class Dispatch:
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
-        self._attempts = 0
         self._stopping = False
         self.told_held: dict[str, str] = {}
         every = (*self._waiting, *self._own.values())
@@ -200,8 +211,15 @@ class Dispatch:
         """When each was held last: what it alone may measure waits for it."""
         self._asks_lost: dict[str, int] = {}
         """How often each went away while it was asked, in a row."""
+        self._told_silent: set[str] = set()
         self._stuck_at = self._kept_at = 0.0
         self._judged = 0
+        self._before = 0
+        """How many shards another one had gathered and set aside."""
+        self._passed: set[str] = set()
+        """Hosts that the round before ended without, until they have their turn."""
+        self.in_rounds = False
+        self.passed: dict[str, str] = {}
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
@@ -229,15 +247,23 @@ class Dispatch:
         self.set_aside |= before.set_aside
         self._doubts, self._unfit, self._out = before._doubts, before._unfit, before._out
         self._known |= before._known
+        self._before = len(self.gathered) + len(self.set_aside)
+        self._passed = set(before.passed.values()) | before._passed
         for host in self._unfit.keys() & self._own.keys():
             del self._own[host]
 
     @property
     def _left(self) -> bool:
-        needless = {hand.name for hand in self._needless(asyncio.get_running_loop().time())}
+        now = asyncio.get_running_loop().time()
+        needless = {hand.name for hand in self._needless(now)}
+        late = {id(waiting) for waiting, _ in self._late(now)}
         own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
-        busy = {hand.name for hand in self.hands if hand.waiting is not None}
-        return bool(self._waiting or own or busy - needless)
+        busy = [hand for hand in self.hands if hand.waiting is not None]
+        return bool(
+            own
+            or any(id(waiting) not in late for waiting in self._waiting)
+            or any(hand.name not in needless and id(hand.waiting) not in late for hand in busy)
+        )
 
     def _needless(self, now: float) -> list[Hand]:
         """Hosts that wait for too long for their turn to measure what is their own, by which
@@ -250,7 +276,29 @@ class Dispatch:
             and hand.waited_s(now) >= RETURN_S
         ]
         have = {gathered.result.host for gathered in self.gathered.values()} if late else set()
-        return [hand for hand in late if hand.name not in have]
+        return [hand for hand in late if hand.name not in have or _is_silent(hand, now)]
+
+    def _speaking(self) -> list[Hand]:
+        """Hosts that are there and say what they have, or why they do not yet."""
+        now = asyncio.get_running_loop().time()
+        return [hand for hand in self.hands if not _is_silent(hand, now)]
+
+    def _late(self, now: float) -> list[tuple[OpenShard, str]]:
+        """What a round goes on without, and the host that waits for too long to measure it."""
+        if not self.in_rounds or len(self.gathered) + len(self.set_aside) == self._before:
+            return []  # it would go on with nothing
+        late = {
+            hand.name: hand.waiting
+            for hand in self.hands
+            if hand.waited_s(now) >= RETURN_S or hand.name in self._passed
+        }
+        found = [(w, w.bound) for w in self._waiting if w.bound in late]
+        found += [
+            (waiting, host)
+            for host, waiting in late.items()
+            if waiting is not None and waiting is not self._own.get(host)
+        ]
+        return found
 
     @property
     def _measuring(self) -> int:
@@ -296,11 +344,12 @@ class Dispatch:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
-                if self._hands:
+                if self._speaking():
                     seen_at = loop.time()
                 elif loop.time() - seen_at > ABSENT_S:
+                    silent = ", or said what it has finished," if self._hands else ""
                     raise FleetError(
-                        f"no host was there for {ABSENT_S:g} s",
+                        f"no host was there{silent} for {ABSENT_S:g} s",
                         remedy="See `workbench fleet status`; what was measured is kept, and the "
                         "same command goes on",
                     )
@@ -308,18 +357,27 @@ class Dispatch:
                 self._seen |= dict.fromkeys(self._hands, loop.time())
                 self._held_at |= dict.fromkeys(self.told_held, loop.time())
                 await self._judge()
+                self._tell_who_is_silent(loop.time())
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
                 self._give_up(loop.time())
                 self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
-            for hand in self._needless(loop.time()):
-                self._tell(
-                    f"{hand.name} still waits for its turn there and has measured nothing here: "
-                    "it is not waited for"
-                )
+            self._tell_who_is_left(loop.time())
         finally:
             await self._stop()
+
+    def _tell_who_is_left(self, now: float) -> None:
+        """Who is not waited for any more."""
+        for hand in self._needless(now):
+            self._tell(
+                f"{hand.name} still waits for its turn there and has measured nothing here: "
+                "it is not waited for"
+            )
+        self.passed = {waiting.order.shard.key: host for waiting, host in self._late(now)}
+        for host in dict.fromkeys(self.passed.values()):
+            if host not in self._passed:
+                self._tell(f"{host} still waits for its turn there: the rounds go on without it")
 
     async def _recall(self) -> None:
         """What earlier runs have finished counts; what a host had begun waits for it."""
@@ -386,16 +444,27 @@ class Dispatch:
         if not stuck:
             self._stuck_at = now
         for waiting in stuck:
-            tried = self._hands.keys() | self._unfit.keys() | waiting.failures.keys()
+            speak = {hand.name for hand in self._speaking()}
+            tried = speak | self._unfit.keys() | waiting.failures.keys()
             if self.hosts.keys() <= tried or now - self._stuck_at >= RETURN_S:
                 waiting.failures |= self._unfit
                 self._put_aside(waiting)
 
+    def _tell_who_is_silent(self, now: float) -> None:
+        for hand in self.hands:
+            if _is_silent(hand, now) and hand.name not in self._told_silent:
+                self._told_silent.add(hand.name)
+                self._tell(
+                    f"{hand.name} has not said for {RETURN_S:g} s what it has finished, and "
+                    "measures nothing: others may measure what it had begun"
+                )
+
     def _is_stuck(self, waiting: OpenShard) -> bool:
         """Whether nobody measures, and no host that is there can be given it any more."""
-        if self._measuring or not self._hands:
+        if self._measuring:
             return False
-        return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+        speak = {hand.name for hand in self._speaking()}
+        return bool(speak) and speak <= waiting.failures.keys() | self._unfit.keys()
 
     def _may_be_had(self, waiting: OpenShard, now: float) -> bool:
         """Whether a host that is given nothing more may have it, and say so."""
@@ -419,9 +488,14 @@ class Dispatch:
         for waiting in [each for each in self._waiting if each.bound]:
             host, is_known = waiting.bound, waiting.bound in self.hosts
             away_s = min(self._away_s(host, now), now - self._held_at.get(host, self._began))
-            if not is_known or host in self._unfit or away_s >= RETURN_S:
+            hand = self._hands.get(host)
+            silent = hand is not None and _is_silent(hand, now)
+            is_away = silent or away_s >= RETURN_S
+            if not is_known or host in self._unfit or is_away:
                 self._waiting.remove(waiting)
                 why = "is gone" if is_known else "is in the hosts file no more"
+                if silent:
+                    why = "does not say what it has finished"
                 waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
@@ -543,27 +617,17 @@ class Dispatch:
         hand = self._hands.get(host)
         if hand is None:
             return self._away_s(host, now) >= RETURN_S
-        if not hand.asked or waiting.kept is not None:
+        if waiting.kept is not None:
             return False
+        if not hand.asked:
+            return _is_silent(hand, now)
         able = self._able
         return hand.task is not None or host not in able - self._doubts.resting(able, now)
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
-            await self._post(hand)
-            await self._compare_clocks(hand)
-            begun = [other.waiting for other in self._hands.values()]
-            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
-            # Of planned points a finished session does not say whether it has them.
-            keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
-            plain = codec.dumps(keys)
-            found = codec.loads(await self._remote(hand, tasks.find_shards, plain))
-            for each in found:
-                result = codec.from_plain(each, ShardResult)
-                waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
-                if waiting is not None and result.key not in self.gathered:
-                    await self._gather_found(hand, waiting, result)
+            await self._hear_finished(hand)
             await self._see_lab(hand)
             hand.asked = True
             hand.waits_since = None
@@ -578,6 +642,49 @@ class Dispatch:
             self._unusable(hand.name, f"answers what cannot be used ({type(error).__name__})")
         finally:
             hand.task = None
+
+    async def _hear_finished(self, hand: Hand) -> None:
+        """Gather what it has finished. Raises `HostLost`, `FleetError`."""
+        hand.asked_at = asyncio.get_running_loop().time()
+        try:
+            async with self._hearing_waits(hand, "", self._hear_busy):
+                await self._post(hand)
+                await self._compare_clocks(hand)
+                begun = [other.waiting for other in self._hands.values()]
+                open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
+                # Of planned points a finished session does not say whether it has them.
+                keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
+                said = await self._remote(hand, tasks.find_shards, codec.dumps(keys))
+        finally:
+            hand.asked_at = math.inf  # a bundle may take its time
+        for each in codec.loads(said):
+            result = codec.from_plain(each, ShardResult)
+            waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
+            if waiting is not None and result.key not in self.gathered:
+                await self._gather_found(hand, waiting, result)
+
+    @asynccontextmanager
+    async def _hearing_waits(
+        self, hand: Hand, session: str, heard: Callable[[Hand, str], None]
+    ) -> AsyncIterator[None]:
+        """Hear meanwhile whom a host waits for before it does what it was asked to."""
+        waits = asyncio.create_task(
+            hear_waits(self._client, hand.address, session, lambda who: heard(hand, who))
+        )
+        try:
+            yield
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            hand.waits_for = ""
+
+    def _hear_busy(self, hand: Hand, who: str) -> None:
+        """What a worker measures before it says what it has finished; empty: nothing."""
+        if hand.waits_for != who:
+            hand.asked_at = asyncio.get_running_loop().time()
+            if who:
+                self._tell(f"{hand.name} says what it has finished once it has measured {who}")
+        hand.waits_for = who
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """What cannot be gathered now stays open: it is asked of the host as any other shard, which
@@ -615,7 +722,12 @@ class Dispatch:
         if host.kind == "simulated" or hand.name in self._unfit or not orders:
             return
         lab = lab_of(host, orders[0].lab) or "docker"
-        if why := await self._remote(hand, tasks.see_lab, lab):
+        hand.asked_at = asyncio.get_running_loop().time()
+        try:
+            why = await self._remote(hand, tasks.see_lab, lab)
+        finally:
+            hand.asked_at = math.inf
+        if why:
             self._unusable(hand.name, why)
             self._out.add(hand.name)
 
@@ -686,18 +798,12 @@ class Dispatch:
             # Another fleet may share that worker, which therefore knows no fleet's hosts file.
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
-        waits = asyncio.create_task(
-            hear_waits(
-                self._client, hand.address, order.session,
-                lambda who: self._hear_wait(hand, who),
-            )
-        )  # fmt: skip
         try:
-            said = await self._remote(hand, tasks.measure_shard, plain)
+            async with self._hearing_waits(hand, order.session, self._hear_wait):
+                said = await self._remote(hand, tasks.measure_shard, plain)
         finally:
-            waits.cancel()
-            await asyncio.gather(waits, return_exceptions=True)
             hand.waits_since = None
+        self._passed.discard(hand.name)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
@@ -712,12 +818,14 @@ class Dispatch:
 
     def _hear_wait(self, hand: Hand, who: str) -> None:
         """Whom a host waits for before it measures what it was given; empty: nobody any more."""
+        hand.waits_for = who
         if who:
             if hand.waits_since is None:
                 hand.waits_since = asyncio.get_running_loop().time()
             self._tell(f"{hand.name} waits for its turn there: {who} measures first")
-        else:
+        elif hand.waits_since is not None or hand.name in self._passed:
             hand.waits_since = None
+            self._passed.discard(hand.name)
             self._tell(f"{hand.name} has its turn")
 
     def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
@@ -816,25 +924,29 @@ class Dispatch:
         place = self._ledger.kept / f"{result.key}.bundle"
         if await asyncio.to_thread(is_whole, place, result.digest):
             return place
-        try:
-            async with asyncio.timeout(SENDING_S) as limit:
-                sent: object = await self._remote(hand, tasks.send_bundle, result.place)
-        except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
-            if limit.expired():
-                self._tell(f"{hand.name} did not send what it measured within {SENDING_S:g} s")
-            raise HostLost(hand.name) from None
-        except FleetError as error:
-            raise NotFetched(error.what, where=hand.name) from None
-        await asyncio.to_thread(store_fetched, place, hand.name, sent)
+
+        async def ask(offset: int) -> object:
+            wanted = codec.dumps(codec.to_plain(tasks.WantedPiece(result.place, offset)))
+            try:
+                async with asyncio.timeout(SENDING_S) as limit:
+                    return await self._remote(hand, tasks.send_piece, wanted)
+            except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
+                if limit.expired():
+                    self._tell(f"{hand.name} did not send what it measured within {SENDING_S:g} s")
+                raise HostLost(hand.name) from None
+            except FleetError as error:
+                raise NotFetched(error.what, where=hand.name) from None
+
+        await store_fetched(place, hand.name, ask)
         if not await asyncio.to_thread(is_whole, place, result.digest):
             raise NotWhole("what it sent is not what it measured", where=hand.name)
         return place
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:
         """A task on that host and no other. Raises `HostLost`, `FleetError`."""
-        self._attempts += 1
+        # Another campaign's task of the same key would be taken for this one.
         future: Future[Any] = self._client.submit(
-            work, argument, key=f"{work.__name__}-{hand.name}-{self._attempts}",
+            work, argument, key=f"{work.__name__}-{hand.name}-{uuid4()}",
             workers=[hand.address], allow_other_workers=False, resources={"lab": 1},
             pure=False, retries=0,
         )  # fmt: skip
@@ -873,3 +985,9 @@ class Dispatch:
                 )  # fmt: skip
         except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
             log.warning("a host did not say that it stopped", why=str(error))
+
+
+def _is_silent(hand: Hand, now: float) -> bool:
+    """Whether it is there, was asked what it has finished and says neither that nor whom it
+    measures for first."""
+    return not hand.waits_for and now - hand.asked_at >= RETURN_S

@@ -108,12 +108,15 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
         return HostSeen(name, "idle")
     shard = hand.waiting.order.shard
     words = f"{shard.target}, {counted(len(shard.configurations), 'configuration')}"
+    if hand.waits_for:
+        note = f"waits for its turn there: {hand.waits_for} measures first"
+        return HostSeen(name, "waiting", words, hand.began, note=note)
     return HostSeen(name, "measuring", words, hand.began)
 
 
 def _or_held(host: HostSeen, why: str | None) -> HostSeen:
     """What it measures when somebody takes hold of it, it measures to the end."""
-    if why is None or host.does == "measuring":
+    if why is None or host.does in ("measuring", "waiting"):
         return host
     return replace(host, does="held", note=why)
 

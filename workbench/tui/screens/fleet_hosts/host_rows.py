@@ -16,6 +16,7 @@ SIGNS: Mapping[HostDoes, tuple[str, Look]] = {
     "starting": ("·", "dim"),
     "idle": ("·", ""),
     "measuring": ("▶", "accent"),
+    "waiting": ("·", "warn"),
     "lost": ("×", "bad"),
     "held": ("■", "warn"),
 }
@@ -57,10 +58,10 @@ def _folded(view: SessionView, name: str) -> HostSeen:
 
 
 def _at_rest(host: HostSeen) -> HostSeen:
-    does: HostDoes = "idle" if host.does in ("measuring", "starting") else host.does
+    done = host.does in ("measuring", "waiting", "starting")
     return HostSeen(
-        host.name, does, "", None, host.shards, host.samples, host.lab_s, host.wall_s,
-        host.measured_s, host.noise, host.note,
+        host.name, "idle" if done else host.does, "", None, host.shards, host.samples, host.lab_s,
+        host.wall_s, host.measured_s, host.noise, "" if host.does == "waiting" else host.note,
     )  # fmt: skip
 
 
