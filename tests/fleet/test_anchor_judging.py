@@ -22,7 +22,7 @@ from workbench.domain.errors import SessionError
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.lab import HostFacts
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.dispatch import ANCHOR_TRIES, Dispatch
+from workbench.fleet.dispatch import OWN_TRIES, Dispatch
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
@@ -106,12 +106,12 @@ class FailsAnchors(Measures):
         return await super()._answer(work, argument, address)
 
 
-@pytest.mark.parametrize("failures", [ANCHOR_TRIES - 1, ANCHOR_TRIES])
+@pytest.mark.parametrize("failures", [OWN_TRIES - 1, OWN_TRIES])
 def test_anchor_points_that_fail_are_tried_again_before_anything_else(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.ANCHOR_PAUSE_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.1)
     monkeypatch.setattr("workbench.fleet.host_doubts.REST_S", 0.1)
     anchored = own(campaign)
     orders = [ShardOrder("r", s, ()) for s in split(campaign, 4, run="r", lab="sim", seed=1)]
@@ -124,12 +124,12 @@ def test_anchor_points_that_fail_are_tried_again_before_anything_else(
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
 
     assert not dispatch.missing(orders)
-    assert sum("tries again after" in text for text in said) == ANCHOR_TRIES - 1
+    assert sum("tries again after" in text for text in said) == OWN_TRIES - 1
     mine = anchored["beta"].shard.key
     keys = [key for key in client.given if key not in HOSTS]
-    assert keys[:ANCHOR_TRIES] == [mine] * ANCHOR_TRIES, "and nothing else before"
+    assert keys[:OWN_TRIES] == [mine] * OWN_TRIES, "and nothing else before"
     without = [text for text in said if text.startswith("warning: beta has no anchor points")]
-    if failures < ANCHOR_TRIES:
+    if failures < OWN_TRIES:
         assert mine in dispatch.gathered
         assert not dispatch.set_aside
         assert not without

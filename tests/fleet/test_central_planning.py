@@ -7,27 +7,30 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from driving import Workbench
-from test_dispatch_shares import FakeClient, first_shard
+from test_dispatch_shares import FakeClient, first_shard, manifest_of
 from test_fleet_whole_way import LONGEST_S, standing
 
 from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
 from workbench.domain.campaign import Campaign
-from workbench.domain.fleets import LabHost, PlannedPoint, ShardFolded, ShardOrder
+from workbench.domain.fleets import LabHost, PlannedPoint, ShardFolded, ShardOrder, ShardResult
 from workbench.domain.parameters import Configuration
 from workbench.engine.core import Engine
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import Dispatch, OpenShard
+from workbench.fleet.dispatch import OWN_TRIES, Dispatch, OpenShard
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.folding import read_piece
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, beginning, going_on, split, whole
+from workbench.store.bundle import MANIFEST, digest_of
 from workbench.store.session_file import open_session
 
 CAMPAIGN = """
@@ -67,11 +70,14 @@ class Lab:
             for host in HOSTS
         }
         self.rounds: list[Sequence[ShardOrder]] = []
+        self.meant: dict[str, str] = {}
         self.said: list[str] = []
         self.only_one = False
         """Whether nobody measures what the other host has lost."""
         self.lost_in = 0
         """The number of the round in which the other host is lost; 0: in none."""
+        self.late_in: frozenset[int] = frozenset()
+        """Numbers of the rounds in which the other host waits for its turn; 0: the first."""
 
     async def measure(self, asked: FleetRound) -> Dispatch:
         ledger = Ledger(self.engine.workspace.state / "kept", {})
@@ -79,11 +85,12 @@ class Lab:
         dispatch = Dispatch(nobody, asked.orders, asked.own, ledger, self.said.append)
         if asked.before is not None:
             dispatch.carry_on(asked.before)
-        if asked.bound:
+        if asked.goes_on and asked.before is not None:
             self.rounds.append(asked.orders)
         given = [*asked.own.items()]
         for number, order in enumerate(asked.orders):
-            given.append((asked.bound.get(order.shard.key, HOSTS[number % 2].name), order))
+            meant = self.meant.setdefault(order.shard.key, HOSTS[number % 2].name)
+            given.append((asked.bound.get(order.shard.key, meant), order))
         for host, order in given:
             if self.only_one and order in self.whole.values():
                 gone = OpenShard(order, failures={"one": "has no room"})
@@ -95,6 +102,10 @@ class Lab:
                     dispatch.set_aside[order.shard.key] = gone
                     continue
                 host = "one"
+            waits = host == "other" and len(self.rounds) in self.late_in
+            if waits and order not in self.own.values():
+                dispatch.passed[order.shard.key] = host
+                continue
             result = await self.hosts[host].measure(order)
             assert not result.failure, result.failure
             dispatch.gathered[order.shard.key] = Gathered(order, result, Path(result.place))
@@ -154,7 +165,7 @@ async def planned_with_a_loss(lab: Lab) -> None:
     (missing,) = dispatch.missing(lab.orders)
     assert f"{len(piece.samples)} samples by other alone, no other host measured" in missing
     assert "has no room" in missing
-    assert any("no more points by other, which is gone; another host" in line for line in lab.said)
+    assert any("no more points by other: is gone; another host" in line for line in lab.said)
 
     # The same command goes on, and another host measures it whole.
     lab.only_one = False
@@ -166,8 +177,33 @@ async def planned_with_a_loss(lab: Lab) -> None:
     assert any("1 shard of lost hosts" in line for line in lab.said)
 
 
+async def planned_while_one_waits(lab: Lab) -> None:
+    """For its turn: twice before it has begun, and twice before it goes on."""
+    lab.late_in = frozenset({0, 1, 3, 4})
+    dispatch = await lab.planned()
+
+    of_one_host(lab, dispatch)
+    assert not dispatch.missing(lab.orders)
+    assert {dispatch.gathered[o.shard.key].result.host for o in lab.orders} == {"one", "other"}
+    assert not any("lost hosts" in line for line in lab.said)
+    (key,) = (
+        order.shard.key
+        for order in lab.orders
+        if dispatch.gathered[order.shard.key].result.host == "other"
+    )
+    assert key in {order.shard.key for order in lab.rounds[0]}  # it has not begun
+    planned = [[order for order in orders if order.goes_on == key] for orders in lab.rounds]
+    assert all(len(orders) <= 1 for orders in planned)
+    assert planned[2] == planned[3] == planned[4] != []
+
+
 @pytest.mark.parametrize(
-    "way", [pytest.param(planned_for_both, marks=pytest.mark.long), planned_with_a_loss]
+    "way",
+    [
+        pytest.param(planned_for_both, marks=pytest.mark.long),
+        planned_with_a_loss,
+        pytest.param(planned_while_one_waits, marks=pytest.mark.long),
+    ],
 )
 def test_points_are_planned_for_all_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
@@ -213,12 +249,9 @@ def test_what_is_bound_to_a_host_goes_to_no_other(
     """And waits for one that is held, for longer than for one that is gone."""
     monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
     monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
-    shard = first_shard(tmp_path)
-    orders = []
-    for wl in (100.0, 200.0):
-        points = (PlannedPoint(CONFIGURATION, wl),)
-        own = going_on(shard, points)
-        orders.append(ShardOrder("r", own, (), "sim", points=points, goes_on=shard.key))
+    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.host_doubts.REST_S", 0.01)
+    orders = planned_points(tmp_path)
     assert len({order.shard.key for order in orders}) == 2
     assert len({order.session for order in orders}) == 1
     client = WithoutAlpha(away)
@@ -229,10 +262,60 @@ def test_what_is_bound_to_a_host_goes_to_no_other(
     looks = iter(range(held))
     dispatch.held = lambda: {} if next(looks, None) is None else {"alpha": "held by ann"}
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
-    assert client.measured == ["tls://beta", "tls://alpha"][: 1 + bool(held)]
+    by = {"tls://beta": OWN_TRIES, **({"tls://alpha": OWN_TRIES} if held else {})}
+    assert Counter(client.measured) == by
     assert dispatch.set_aside[orders[0].shard.key].failures == {"alpha": why}
-    # It failed there, and no other host is asked.
+    # It failed there each time, and no other host is asked.
     assert dispatch.set_aside[orders[1].shard.key].failures == {"beta": "is broken"}
+
+
+def planned_points(tmp_path: Path) -> list[ShardOrder]:
+    """Of one shard, in two orders."""
+    shard, orders = first_shard(tmp_path), []
+    for wl in (100.0, 200.0):
+        points = (PlannedPoint(CONFIGURATION, wl),)
+        own = going_on(shard, points)
+        orders.append(ShardOrder("r", own, (), "sim", points=points, goes_on=shard.key))
+    return orders
+
+
+class FailsAtFirst(FakeClient):
+    """Whatever it is given first."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__("")
+        self.place = place
+        place.mkdir()
+        (place / MANIFEST).write_bytes(manifest_of())
+
+    async def _answer(self, work: str, argument: bytes, address: str) -> Any:
+        answer = await super()._answer(work, argument, address)
+        if work != "measure_shard" or len(self.measured) == 1:
+            return answer
+        result = codec.from_plain(codec.loads(answer), ShardResult)
+        digest = digest_of(self.place)
+        done = replace(result, host="beta", place=str(self.place), digest=digest, failure="")
+        return codec.dumps(codec.to_plain(done))
+
+
+def test_planned_points_that_fail_once_cost_no_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set aside, another host would measure all of it again, whole."""
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.1)
+    orders, said = planned_points(tmp_path), list[str]()
+    client: Any = FailsAtFirst(tmp_path / "it")
+    ledger = Ledger(tmp_path / "kept", {"beta": tmp_path})
+    dispatch = Dispatch(client, orders, {}, ledger, said.append)
+    dispatch.hosts = {name: LabHost(name, "simulated") for name in ("alpha", "beta")}
+    dispatch.bind({order.shard.key: "beta" for order in orders})
+    asyncio.run(asyncio.wait_for(dispatch.run(), 10.0))
+    assert not dispatch.missing(orders)
+    assert client.measured == ["tls://beta"] * 3
+    assert any("failed on beta, which tries again after 0.1 s: is broken" in line for line in said)
+    # The other points were measured in the pause.
+    assert list(dispatch.gathered) == [orders[1].shard.key, orders[0].shard.key]
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from workbench import __version__
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, Shard, ShardOrder, ShardResult
@@ -18,8 +20,15 @@ from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
+from workbench.store.bundle import FORMAT
 
 HOSTS = ("alpha", "beta", "gamma", "delta")
+
+
+def manifest_of(**tables: bytes) -> bytes:
+    """Of a bundle of these tables, which nobody opens."""
+    digests = {table: hashlib.sha256(content).hexdigest() for table, content in tables.items()}
+    return codec.dumps({"format": FORMAT, "schema_version": 1, "tables": {}, "sha256": digests})
 
 
 class FakeFuture(asyncio.Future[Any]):
@@ -33,6 +42,7 @@ class FakeClient:
     def __init__(self, version: str) -> None:
         self.version, self.measuring, self.most = version, 0, 0
         self.measured: list[str] = []
+        self.lacks = ""
         self.scheduler = SimpleNamespace(identity=self.identity)
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
@@ -58,7 +68,8 @@ class FakeClient:
 
     async def _answer(self, work: str, argument: bytes, address: str) -> Any:
         if work != "measure_shard":
-            return {"be_posted": self.version, "tell_time": now(), "find_shards": b"[]"}[work]
+            told = {"be_posted": self.version, "see_lab": self.lacks, "find_shards": b"[]"}
+            return now() if work == "tell_time" else told[work]
         order = codec.from_plain(codec.loads(argument), ShardOrder)
         self.measured.append(address)
         self.measuring += 1
@@ -95,12 +106,46 @@ def test_a_campaign_has_no_more_hosts_at_once_than_its_share(
     assert set(client.measured) <= {f"tls://{name}" for name in HOSTS}
 
 
+class Remembers(FakeClient):
+    """A scheduler that several campaigns ask."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.keys: list[str] = []
+
+    def submit(self, work: Any, argument: Any, *, workers: list[str], **more: Any) -> FakeFuture:
+        self.keys.append(more["key"])
+        return super().submit(work, argument, workers=workers)
+
+
+def test_no_two_campaigns_have_tasks_of_the_same_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask would give both what one of them came to."""
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    client = Remembers()
+    for name in ("one", "other"):
+        dispatched(tmp_path / name, client, 1, "simulated")
+    assert len(set(client.keys)) == len(client.keys) > 10
+
+
 def test_workers_of_another_version_are_given_nothing(tmp_path: Path) -> None:
     client = FakeClient("0.0.1")
     dispatch = dispatched(tmp_path, client, None, "dask")
     assert not client.measured
     (why, *_) = {why for shard in dispatch.set_aside.values() for why in shard.failures.values()}
     assert "has workbench 0.0.1, this is" in why
+
+
+def test_hosts_on_which_the_campaign_s_lab_cannot_measure_are_given_nothing(tmp_path: Path) -> None:
+    client, said = FakeClient(__version__), list[str]()
+    client.lacks = "the lab docker cannot measure there: docker engine: not found"
+    dispatch = dispatched(tmp_path, client, None, "ssh", said)
+    assert not client.measured
+    for name in HOSTS:
+        assert f"{name} is given nothing: {client.lacks}" in said
+    for shard in dispatch.set_aside.values():
+        assert shard.failures == dict.fromkeys(HOSTS, client.lacks)
 
 
 def test_what_fails_is_told_by_target_and_configurations(

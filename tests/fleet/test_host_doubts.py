@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_dispatch_shares import HOSTS, FakeClient
+from test_dispatch_shares import HOSTS, FakeClient, manifest_of
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
@@ -28,7 +28,7 @@ class SomeAreBroken(FakeClient):
         self.place, self.broken = place, broken
         self.looks, self.late = 0, 0
         place.mkdir()
-        (place / MANIFEST).write_bytes(b'{"format": "made up"}')
+        (place / MANIFEST).write_bytes(manifest_of())
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
         found = await super().identity(n_workers)

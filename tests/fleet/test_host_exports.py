@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder
 from workbench.domain.messages import RunCampaign
 from workbench.engine.core import Engine
+from workbench.fleet import tasks
 from workbench.fleet.host_engine import HostEngine
 from workbench.paths import Workspace
 from workbench.sampling.shards import beginning, going_on, split
+from workbench.store.bundle import is_whole
 
 
 def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path: Path) -> None:
@@ -38,7 +41,7 @@ def test_a_stop_that_comes_before_the_engine_has_answered_ends_the_run(tmp_path:
             found = await asyncio.wait_for(host.measure(order), 30.0)
             assert (found.taken, found.is_measured) == (0, False)
             # Aborted, or stopped where its turn had not come.
-            assert found.failure.startswith(f"{order.session} on one is ")
+            assert found.failure.startswith("its run is ")  # no key, and no session called by one
             assert found.failure.endswith(("aborted", "stopped"))
         finally:
             await engine.close()
@@ -70,7 +73,7 @@ def test_a_stop_that_comes_while_a_session_is_read_ends_what_goes_on_with_it(
             host._view = stopped_meanwhile  # type: ignore[method-assign]
             found = await asyncio.wait_for(host.measure(more), 30.0)
             assert found.taken == 0
-            assert found.failure.startswith(f"{more.session} on one is ")
+            assert found.failure.startswith("its run is ")
         finally:
             await engine.close()
 
@@ -97,6 +100,15 @@ def test_what_is_measured_and_not_exported_is_told_as_measured(tmp_path: Path) -
             again = await host.measure(order)
             assert (again.failure, again.is_measured) == ("", False)
             assert (again.samples, again.taken) == (2, 0)
+
+            # A bundle of which the disk has lost some is exported again.
+            (Path(again.place) / "samples.parquet").write_bytes(b"")
+            assert not is_whole(Path(again.place), again.digest)
+            mended = await host.found(order.shard.key, order.session)
+            assert mended is not None
+            assert is_whole(Path(mended.place), mended.digest)
+            shutil.rmtree(mended.place)
+            assert tasks.piece_of(Path(mended.place), 0) == {}  # which is asked for again
         finally:
             await engine.close()
 

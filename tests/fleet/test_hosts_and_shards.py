@@ -268,7 +268,7 @@ def test_of_two_hosts_the_one_that_disagrees_with_itself_is_named() -> None:
     assert alike.unsteady == {}
 
 
-def test_what_is_left_goes_to_whoever_is_done_first() -> None:
+def test_what_is_left_goes_to_whoever_is_free_first() -> None:
     # One of two equal hosts has 10 s to go; 30 points of 1 a second are left for both.
     assert time_left_s([10, 10, 10], {"a": (20, 10.0)}, {"a": 1.0, "b": 1.0}) == pytest.approx(20)
     # A host that has finished nothing is taken for the median; one that is gone takes nothing.

@@ -16,9 +16,10 @@ from test_fetched_bundles import GOOD
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
-from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
+from workbench.domain.fleets import HostSeen, LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
 from workbench.fleet.dispatch import RETURN_S, Dispatch, Hand
+from workbench.fleet.fleet_looks import _seen
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
 from workbench.paths import Workspace
@@ -180,12 +181,13 @@ class AlphaWaitsForAnn(AlphaComesLate):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.stopped = asyncio.Event()
+        self.ann = "ann"
 
     async def run(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> Any:
         del argument
         if work.__name__ == "stop_shard":
             self.stopped.set()
-        return {address: "ann" if address == "tls://alpha" else "" for address in workers}
+        return {address: self.ann if address == "tls://alpha" else "" for address in workers}
 
     async def _answer(self, work: str, argument: Any, address: str) -> Any:
         answer = await super()._answer(work, argument, address)
@@ -193,9 +195,9 @@ class AlphaWaitsForAnn(AlphaComesLate):
             return answer
         result = codec.from_plain(codec.loads(answer), ShardResult)
         result = replace(result, host=address.removeprefix("tls://"))
-        if address == "tls://alpha":
+        if address == "tls://alpha" and self.ann:
             await self.stopped.wait()
-            result = replace(result, failure="is stopped")
+            result = replace(result, failure="is stopped" if self.ann else "")
         return codec.dumps(codec.to_plain(result))
 
 
@@ -209,16 +211,70 @@ def test_nobody_waits_for_long_for_a_host_that_waits_for_its_turn(
     client = AlphaWaitsForAnn(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
     orders, own = orders_of(tmp_path), anchors(tmp_path)
     dispatch = dispatch_of(tmp_path, client, orders, own)
-    dispatch._tell = said.append
+    seen: list[HostSeen] = []
+
+    def tell(text: str) -> None:
+        said.append(text)
+        if text.endswith("measures first"):
+            seen.append(_seen("alpha", dispatch._hands["alpha"], None))
+
+    dispatch._tell = tell
     keys = [order.shard.key for order in orders]
     dispatch.mean_for(dict(zip(keys, HOSTS, strict=True)))
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
     assert not dispatch.missing([*orders, own["beta"]])
     assert [client.by[key] for key in keys] == ["beta", "beta"]
     assert "alpha waits for its turn there: ann measures first" in said
+    assert (seen[0].does, seen[0].note) == (
+        "waiting", "waits for its turn there: ann measures first"
+    )  # fmt: skip
     assert any(text.startswith("alpha still waits for its turn there") for text in said)
     assert dispatch.missing([own["alpha"]])  # and no failure of its own
     assert not dispatch.set_aside
+
+
+def test_no_round_waits_for_long_for_a_host_that_waits_for_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given the same in every further one, and waited for where nothing else is left."""
+    monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.host_waits.AGAIN_S", 0.02)
+    said: list[str] = []
+    client = AlphaWaitsForAnn(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    first, then = orders_of(tmp_path), orders_of(tmp_path, "then")
+    alphas, betas = first[0].shard.key, (first[1].shard.key, then[1].shard.key)
+
+    async def given(orders: list[ShardOrder], before: Dispatch | None, wait_s: float) -> Dispatch:
+        monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", wait_s)
+        dispatch = dispatch_of(tmp_path, client, orders, {})
+        dispatch._tell = said.append
+        dispatch.bind({alphas: "alpha", **dict.fromkeys(betas, "beta")})
+        dispatch.in_rounds = True
+        if before is not None:
+            dispatch.carry_on(before)
+        client.stopped = asyncio.Event()
+        await asyncio.wait_for(dispatch.run(), 20.0)
+        assert not dispatch.set_aside
+        return dispatch
+
+    async def rounds() -> None:
+        dispatch = await given(first, None, 0.3)
+        assert dispatch.passed == {alphas: "alpha"}
+        assert dispatch.gathered.keys() == {betas[0]}
+        dispatch = await given([first[0], then[1]], dispatch, 60.0)
+        assert dispatch.passed == {alphas: "alpha"}
+        assert dispatch.gathered.keys() == set(betas)
+        alone = asyncio.create_task(given(first[:1], dispatch, 0.1))
+        await asyncio.sleep(0.5)
+        assert not alone.done()
+        client.ann = ""
+        await asyncio.sleep(0.2)
+        client.stopped.set()
+        assert alphas in (await alone).gathered
+
+    asyncio.run(rounds())
+    assert said.count("alpha still waits for its turn there: the rounds go on without it") == 1
+    assert "alpha has its turn" in said
 
 
 def test_a_host_that_has_a_part_in_a_campaign_is_waited_for(tmp_path: Path) -> None:

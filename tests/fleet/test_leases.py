@@ -47,6 +47,21 @@ def test_a_lease_ends_with_its_time_or_its_process(tmp_path: Path) -> None:
     leases.take(Lease("b", "ann", now, until=now + 60))
 
 
+def test_what_a_command_keeps_is_ended_by_that_command_alone(tmp_path: Path) -> None:
+    """Two people may have one account."""
+    leases, now = Leases(tmp_path / "leases"), time.time()
+    own = Lease("a", "lab", now, pid=os.getpid(), began=started(os.getpid()))
+    leases.take(own)
+    with pytest.raises(UsageError, match=rf"keeps it \(pid {os.getpid()}\)"):
+        leases.take(Lease("a", "lab", now, until=now + 60))
+    with pytest.raises(UsageError, match="end that with ctrl"):
+        leases.give_back("a", "lab")
+    assert leases.give_back("a", "lab", os.getpid()) == own
+    leases.take(Lease("a", "lab", now, until=now + 60))
+    leases.take(Lease("a", "lab", now, until=now + 7200))  # for longer
+    assert leases.give_back("a", "lab") is not None
+
+
 def test_the_number_of_a_process_may_be_another_s_later(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "leases")
     leases.take(Lease("a", "ann", time.time(), pid=os.getpid(), began=1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_dispatch_shares import first_shard
+from test_dispatch_shares import first_shard, manifest_of
 
 from workbench.domain.fleets import ShardOrder, ShardResult
 from workbench.fleet.ledger import Ledger, LedgerLine
@@ -13,7 +13,7 @@ from workbench.store.bundle import MANIFEST, digest_of
 
 def test_each_shard_has_the_clock_of_when_it_was_measured(tmp_path: Path) -> None:
     (tmp_path / "it").mkdir()
-    (tmp_path / "it" / MANIFEST).write_bytes(b'{"format": "made up"}')
+    (tmp_path / "it" / MANIFEST).write_bytes(manifest_of())
     digest = digest_of(tmp_path / "it")
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     key = order.shard.key

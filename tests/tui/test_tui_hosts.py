@@ -63,6 +63,12 @@ async def test_what_changes_is_shown_and_the_rest_stays() -> None:
         assert "held by ann" in shown
         await pilot.press("j")
         assert "haproxy, 1 configuration since" in await redrawn(pilot)
+        waits = replace(back, does="waiting", note="waits for its turn there: ann measures first")
+        client.tell(FleetSeen((waits,), 12, 4, 0, 90.0))
+        shown = await redrawn(pilot)
+        assert "2 of 4 hosts" in shown
+        assert "· waiting" in shown
+        assert "ann measures first" in shown
 
 
 async def test_hosts_that_are_given_nothing_say_why_and_rounds_have_no_end() -> None:

@@ -161,7 +161,7 @@ def hold(
             until_interrupted()
     finally:
         if longest_s is None:
-            _released(fleet, host)
+            _released(fleet, host, lease.pid)
 
 
 @fleet_app.command()
@@ -251,13 +251,13 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
     return lease
 
 
-def _released(fleet: Fleet, host: str) -> bool:
+def _released(fleet: Fleet, host: str, pid: int = 0) -> bool:
     from workbench.cli.context import current_workspace
     from workbench.fleet.fleet_standing import FleetFolder
     from workbench.fleet.leases import Leases
 
     leases = Leases(FleetFolder.of(current_workspace(), fleet.name).leases)
-    return leases.give_back(host, _who()) is not None
+    return leases.give_back(host, _who(), pid) is not None
 
 
 def _who() -> str:

@@ -293,9 +293,10 @@ class HostsCompared:
     sessions of before."""
 
 
-HostDoes = Literal["starting", "queued", "idle", "measuring", "lost", "held", "out"]
-"""What a host of a fleet does now; `queued` by Slurm, `held` by a person, or another campaign goes
-first, so that the fleet leaves it alone; `out`: it is given nothing because of what came of it."""
+HostDoes = Literal["starting", "queued", "idle", "measuring", "waiting", "lost", "held", "out"]
+"""What a host of a fleet does now; `queued` by Slurm; `waiting` for its turn there, which somebody
+else has; `held` by a person, or another campaign goes first, so that the fleet leaves it alone;
+`out`: it is given nothing because of what came of it."""
 
 
 @dataclass(frozen=True)
@@ -304,14 +305,14 @@ class HostSeen:
 
     Attributes
     ----------
-    shard : what it measures now, in words; empty where it measures nothing.
-    since : seconds since the epoch when it began that; None where it measures nothing.
+    shard : what it measures now, or is to, in words; empty where it measures nothing.
+    since : seconds since the epoch when it was given that; None where it measures nothing.
     shards, samples, lab_s : what it has finished for this campaign, anchor points included.
     wall_s : seconds on the clock that this took; what it had finished before is not in it.
     measured_s : of `lab_s`, what was measured in these `wall_s`.
     noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
         anchor load; None before its anchor points are measured, and where there are none.
-    note : why it is queued, lost, held or out, as a sentence.
+    note : why it is queued, lost, held or out, or whom it waits for, as a sentence.
     """
 
     name: str
@@ -357,7 +358,7 @@ class FleetSeen:
     @property
     def there(self) -> int:
         """Hosts that measure, or could."""
-        return sum(host.does in ("idle", "measuring") for host in self.hosts)
+        return sum(host.does in ("idle", "measuring", "waiting") for host in self.hosts)
 
 
 def told(fact: ShardFolded | HostsCompared) -> str:

@@ -49,13 +49,15 @@ log = logger("fleet")
 @dataclass(frozen=True)
 class FleetRound:
     """What is handed out at once: shards, hosts' own, and to which host a shard is bound, or better
-    given where that is there in time, by key; `before` is whoever handed out the round before."""
+    given where that is there in time, by key; `before` is whoever handed out the round before. With
+    `goes_on` more is planned from it, and it does not wait for hosts that wait for too long."""
 
     orders: Sequence[ShardOrder]
     own: Mapping[str, ShardOrder] = field(default_factory=dict)
     bound: Mapping[str, str] = field(default_factory=dict)
     meant_for: Mapping[str, str] = field(default_factory=dict)
     before: Dispatch | None = None
+    goes_on: bool = False
 
 
 Measure = Callable[[FleetRound], Awaitable[Dispatch]]
@@ -88,6 +90,8 @@ class CentralPlanning:
         """What came of each shard, by its key: its beginning, and its points in their order."""
         self._pieces: dict[str, ShardSession] = {}
         self._lost: dict[str, None] = {}
+        self._late: dict[str, ShardOrder] = {}
+        """By key of a shard, what its host has not come to, since it waits there for its turn."""
         self._compared: HostsCompared | None = None
         self._meant: dict[tuple[Configuration, float], float] = {}
         """By configuration and load on its host, the load on the first host that it stands for."""
@@ -108,15 +112,21 @@ class CentralPlanning:
         self._own = own
         # A host that comes later is given nothing in the rounds: a configuration stays where it is.
         meant_for = dict(zip(self._orders, own, strict=False))
-        dispatch = await measure(FleetRound(tuple(self._orders.values()), own, meant_for=meant_for))
+        first = FleetRound(tuple(self._orders.values()), own, meant_for=meant_for, goes_on=True)
+        dispatch = await measure(first)
         for key in self._orders.keys() & dispatch.gathered.keys():
             await self._take(key, dispatch.gathered[key])
+        self._late = {key: self._orders[key] for key in self._orders.keys() & dispatch.passed}
         await self._compare(own, dispatch)
         number = 0
-        while batch := await asyncio.to_thread(self._next):
+        while (batch := await asyncio.to_thread(self._next)) or self._late:
             number += 1
             points = sum(map(len, batch.values()))
-            self._tell(f"round {number}: {counted(points, 'point')} planned for all hosts")
+            said = [f"{counted(points, 'point')} planned for all hosts"] if batch else []
+            if self._late:
+                late = counted(len(self._late), "shard")
+                said.append(f"what a host has not come to yet of {late}")
+            self._tell(f"round {number}: {', and '.join(said)}")
             dispatch = await self._round(batch, dispatch, measure)
         if self._lost:
             self._tell(f"{counted(len(self._lost), 'shard')} of lost hosts: measured again, whole")
@@ -131,26 +141,29 @@ class CentralPlanning:
     async def _round(
         self, batch: Mapping[str, Sequence[PlannedPoint]], before: Dispatch, measure: Measure
     ) -> Dispatch:
-        orders: dict[str, ShardOrder] = {}
-        bound: dict[str, str] = {}
+        orders, self._late = self._late, {}
         for key, points in batch.items():
             shard = going_on(self._orders[key].shard, points)
             orders[key] = replace(self._orders[key], shard=shard, points=tuple(points), goes_on=key)
-            bound[shard.key] = self._pieces[key].host
+        begun = orders.keys() & self._pieces.keys()
+        bound = {orders[key].shard.key: self._pieces[key].host for key in begun}
         # A round waits for what is a host's own, and a host may wait for hours for its turn: no
         # round waits for one that has no part in it.
         own = self._anchors_left(before, set(bound.values()))
-        dispatch = await measure(FleetRound(tuple(orders.values()), own, bound, before=before))
+        asked = FleetRound(tuple(orders.values()), own, bound, before=before, goes_on=True)
+        dispatch = await measure(asked)
         for key, order in orders.items():
             found = dispatch.gathered.get(order.shard.key)
             if found is not None:
                 await self._take(key, found)
-            else:
+            elif order.shard.key in dispatch.passed:
+                self._late[key] = order
+            elif key in begun:
                 failed = dispatch.set_aside.pop(order.shard.key, None) or OpenShard(order)
                 log.warning("planned points not measured", shard=key, why=str(failed))
                 why = next(iter(failed.failures.values()), "did not measure them")
                 self._tell(
-                    f"{failed.named}: no more points by {self._pieces[key].host}, which {why}; "
+                    f"{failed.named}: no more points by {self._pieces[key].host}: {why}; "
                     "another host measures these configurations, whole, at the end"
                 )
                 self._lost[key] = None
@@ -265,7 +278,17 @@ class CentralPlanning:
         samples = self._on_the_first(pieces, terms)
         believe = self._believer(target, samples)
         sampler = GuardedSampler(self._campaign, self._space(plan, tuple(owner), terms))
-        sampler.tell([*samples, *(believe(*place) for place in self._beyond.get(target, ()))])
+        late = {key: self._late[key] for key in pieces.keys() & self._late.keys()}
+        pending = [
+            (point.configuration, self._meant[point.configuration, point.wl])
+            for order in late.values()
+            for point in order.points
+        ]
+        expected = (*self._beyond.get(target, ()), *pending)
+        sampler.tell([*samples, *(believe(*place) for place in expected)])
+        for configuration, key in owner.items():
+            if key in late:  # its host has enough to come to
+                sampler.skip(configuration)
         asks = next_batch(sampler, owner, EACH, lambda ask: believe(ask.configuration, ask.wl))
         found: dict[str, list[PlannedPoint]] = {}
         for ask in asks:

@@ -7,11 +7,14 @@ that may come back; a host that comes back is first asked what it has finished, 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from workbench import __version__
 from workbench.domain import codec
@@ -22,7 +25,7 @@ from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, Shar
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
-from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, store_fetched
+from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, NotWhole, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_doubts import REST_S, HostDoubts
@@ -31,7 +34,7 @@ from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.ledger import Ledger, LedgerLine
 from workbench.fleet.named_scheduler import ANSWER_S, workers_of
 from workbench.log import logger
-from workbench.store.bundle import digest_of, is_bundle
+from workbench.store.bundle import is_whole
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -40,7 +43,7 @@ TICK_S = 0.2
 RETURN_S = 120.0
 """How long a shard waits for the host that began it, once that is gone: longer than a keeper pauses
 before it starts a worker again (`keeper.LONGEST_PAUSE_S`), reaches it (`remote_shell.CONNECT_S`)
-and has it checked (`lab_worker.CHECKING_S`). It may have finished the shard, and nobody but itself
+and has it checked (`lab_checks.CHECKING_S`). It may have finished the shard, and nobody but itself
 can say so; others have other shards to measure meanwhile. What is meant for a host that waits for
 its turn waits as long.
 """
@@ -53,12 +56,14 @@ KEPT_PAUSE_S = 30.0
 """Before a host is asked again for a shard that it has measured and that could not be had."""
 KEPT_S = 120.0
 """For how long that is tried once nothing else is left."""
-ANCHOR_TRIES, ANCHOR_PAUSE_S = 3, 30.0
-"""How often a host tries its own anchor points, which no other can measure for it, and after which
-pause; it measures nothing else before."""
+OWN_TRIES, OWN_PAUSE_S = 3, 30.0
+"""How often a host tries what no other can measure for it, and after which pause: its own anchor
+points, before which it measures nothing else, and points that were planned for it."""
 MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
+SENDING_S = 600.0
+"""How long a host may take to send a piece of a bundle, 16 MiB at most: its disk may hang."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -94,6 +99,8 @@ class OpenShard:
     """When that is tried again."""
     result: ShardResult | None = None
     """What `host` said of it then."""
+    is_damaged: bool = False
+    """Whether its bundle is: `host`, which has the session, exports it again."""
     wall_s: float = 0.0
     alone: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
     """Two hosts may have it: one bundle is fetched at a time."""
@@ -133,6 +140,12 @@ class Hand:
     waits_since: float | None = None
     """Since when it waits for its turn there, or is asked what it has finished, by the loop's
     clock; None: it does neither."""
+    waits_for: str = ""
+    """Who measures there before it may, or may say what it has, as words; empty: nobody that is
+    known."""
+    asked_at: float = math.inf
+    """When it was asked what it has finished, or said last whom it measures for first, by the
+    loop's clock; infinite: it has answered, or was not asked yet."""
     ahead_s: float = 0.0
     """By how much its clock is ahead of this host's, at least; negative: behind."""
     losses: int = 0
@@ -160,6 +173,9 @@ class Dispatch:
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
     queued : whether a host is to come that Slurm has in its queue, however long.
+    in_rounds : whether more is planned from what this comes to: as soon as any of it is measured,
+        it ends without what hosts wait for too long for their turn to measure.
+    passed : by key of a shard that it ended without, the host that waits.
     unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
         thread whenever something was gathered since, and given nothing more from then on.
     gathered : by key.
@@ -180,20 +196,31 @@ class Dispatch:
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
-        self._attempts = 0
         self._stopping = False
         self.told_held: dict[str, str] = {}
         every = (*self._waiting, *self._own.values())
         self._known = {waiting.order.shard.key for waiting in every}
         self._unfit: dict[str, str] = {}
+        self._only_asked: set[str] = set()
+        """Of these, hosts that hand over what they have and measure nothing more, as their own
+        deployments disagree or their lab cannot."""
         self._doubts = HostDoubts()
         self._began = 0.0
         self._seen: dict[str, float] = {}
-        """When each host was there last, or held: it is not expected then."""
+        """When each host was there last."""
+        self._held_at: dict[str, float] = {}
+        """When each was held last: what it alone may measure waits for it."""
         self._asks_lost: dict[str, int] = {}
         """How often each went away while it was asked, in a row."""
+        self._told_silent: set[str] = set()
         self._stuck_at = self._kept_at = 0.0
         self._judged = 0
+        self._before = 0
+        """How many shards another one had gathered and set aside."""
+        self._passed: set[str] = set()
+        """Hosts that the round before ended without, until they have their turn."""
+        self.in_rounds = False
+        self.passed: dict[str, str] = {}
         self.hosts: Mapping[str, LabHost] = {}
         self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
@@ -220,18 +247,30 @@ class Dispatch:
         given nothing there is given nothing here."""
         self.gathered |= before.gathered
         self.set_aside |= before.set_aside
-        self._doubts, self._unfit = before._doubts, before._unfit
+        self._doubts, self._unfit, self._only_asked = (
+            before._doubts,
+            before._unfit,
+            before._only_asked,
+        )
         self._known |= before._known
         self.told_held = dict(before.told_held)
+        self._before = len(self.gathered) + len(self.set_aside)
+        self._passed = set(before.passed.values()) | before._passed
         for host in self._unfit.keys() & self._own.keys():
             del self._own[host]
 
     @property
     def _left(self) -> bool:
-        needless = {hand.name for hand in self._needless(asyncio.get_running_loop().time())}
+        now = asyncio.get_running_loop().time()
+        needless = {hand.name for hand in self._needless(now)}
+        late = {id(waiting) for waiting, _ in self._late(now)}
         own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
-        busy = {hand.name for hand in self.hands if hand.waiting is not None}
-        return bool(self._waiting or own or busy - needless)
+        busy = [hand for hand in self.hands if hand.waiting is not None]
+        return bool(
+            own
+            or any(id(waiting) not in late for waiting in self._waiting)
+            or any(hand.name not in needless and id(hand.waiting) not in late for hand in busy)
+        )
 
     def _needless(self, now: float) -> list[Hand]:
         """Hosts that wait for too long for their turn to measure what is their own, by which
@@ -244,7 +283,29 @@ class Dispatch:
             and hand.waited_s(now) >= RETURN_S
         ]
         have = {gathered.result.host for gathered in self.gathered.values()} if late else set()
-        return [hand for hand in late if hand.name not in have]
+        return [hand for hand in late if hand.name not in have or _is_silent(hand, now)]
+
+    def _speaking(self) -> list[Hand]:
+        """Hosts that are there and say what they have, or why they do not yet."""
+        now = asyncio.get_running_loop().time()
+        return [hand for hand in self.hands if not _is_silent(hand, now)]
+
+    def _late(self, now: float) -> list[tuple[OpenShard, str]]:
+        """What a round goes on without, and the host that waits for too long to measure it."""
+        if not self.in_rounds or len(self.gathered) + len(self.set_aside) == self._before:
+            return []  # it would go on with nothing
+        late = {
+            hand.name: hand.waiting
+            for hand in self.hands
+            if hand.waited_s(now) >= RETURN_S or hand.name in self._passed
+        }
+        found = [(w, w.bound) for w in self._waiting if w.bound in late]
+        found += [
+            (waiting, host)
+            for host, waiting in late.items()
+            if waiting is not None and waiting is not self._own.get(host)
+        ]
+        return found
 
     @property
     def _measuring(self) -> int:
@@ -290,30 +351,41 @@ class Dispatch:
             while self._left or not self._hands:
                 present = await self._present()
                 self._note(present)
-                is_late = not self._hands and loop.time() - seen_at > ABSENT_S
-                if self._hands or (is_late and self.queued()):
+                late = loop.time() - seen_at > ABSENT_S
+                if self._speaking() or (late and not self._hands and self.queued()):
                     seen_at = loop.time()
-                elif is_late:
+                elif late:
+                    silent = ", or said what it has finished," if self._hands else ""
                     raise FleetError(
-                        f"no host was there for {ABSENT_S:g} s",
+                        f"no host was there{silent} for {ABSENT_S:g} s",
                         remedy="See `workbench fleet status`; what was measured is kept, and the "
                         "same command goes on",
                     )
                 self._hear_held()
-                self._seen |= dict.fromkeys((*self._hands, *self.told_held), loop.time())
+                self._seen |= dict.fromkeys(self._hands, loop.time())
+                self._held_at |= dict.fromkeys(self.told_held, loop.time())
                 await self._judge()
+                self._tell_who_is_silent(loop.time())
                 self._employ_all(loop.time())
                 self._give_up_bound(loop.time())
                 self._give_up(loop.time())
                 self._give_up_kept(loop.time())
                 await asyncio.sleep(TICK_S)
-            for hand in self._needless(loop.time()):
-                self._tell(
-                    f"{hand.name} still waits for its turn there and has measured nothing here: "
-                    "it is not waited for"
-                )
+            self._tell_who_is_left(loop.time())
         finally:
             await self._stop()
+
+    def _tell_who_is_left(self, now: float) -> None:
+        """Who is not waited for any more."""
+        for hand in self._needless(now):
+            self._tell(
+                f"{hand.name} still waits for its turn there and has measured nothing here: "
+                "it is not waited for"
+            )
+        self.passed = {waiting.order.shard.key: host for waiting, host in self._late(now)}
+        for host in dict.fromkeys(self.passed.values()):
+            if host not in self._passed:
+                self._tell(f"{host} still waits for its turn there: the rounds go on without it")
 
     async def _recall(self) -> None:
         """What earlier runs have finished counts; what a host had begun waits for it."""
@@ -371,26 +443,42 @@ class Dispatch:
         for host, why in found.items():
             if host in self.hosts and host not in self._unfit:
                 self._unusable(host, f"disagrees with itself: {why}")
+                self._only_asked.add(host)
 
     def _give_up(self, now: float) -> None:
         """Set aside what failed on as many hosts as are asked; once nobody measures any more, also
         what failed on all that are there, when others have had time to come back."""
         for waiting in [each for each in self._waiting if self._has_failed(each)]:
             self._put_aside(waiting)
-        stuck = [w for w in self._waiting if self._is_stuck(w)]
+        stuck = [w for w in self._waiting if self._is_stuck(w) and not self._may_be_had(w, now)]
         if not stuck:
             self._stuck_at = now
         for waiting in stuck:
-            tried = self._hands.keys() | self._unfit.keys() | waiting.failures.keys()
+            speak = {hand.name for hand in self._speaking()}
+            tried = speak | self._unfit.keys() | waiting.failures.keys()
             if self.hosts.keys() <= tried or now - self._stuck_at >= RETURN_S:
                 waiting.failures |= self._unfit
                 self._put_aside(waiting)
 
+    def _tell_who_is_silent(self, now: float) -> None:
+        for hand in self.hands:
+            if _is_silent(hand, now) and hand.name not in self._told_silent:
+                self._told_silent.add(hand.name)
+                self._tell(
+                    f"{hand.name} has not said for {RETURN_S:g} s what it has finished, and "
+                    "measures nothing: others may measure what it had begun"
+                )
+
     def _is_stuck(self, waiting: OpenShard) -> bool:
         """Whether nobody measures, and no host that is there can be given it any more."""
-        if self._measuring or not self._hands:
+        if self._measuring:
             return False
-        return self._hands.keys() <= waiting.failures.keys() | self._unfit.keys()
+        speak = {hand.name for hand in self._speaking()}
+        return bool(speak) and speak <= waiting.failures.keys() | self._unfit.keys()
+
+    def _may_be_had(self, waiting: OpenShard, now: float) -> bool:
+        """Whether a host that is given nothing more may have it, and say so."""
+        return waiting.host in self._only_asked and not self._is_free(waiting, now)
 
     def _has_failed(self, waiting: OpenShard) -> bool:
         """Whether it failed on as many hosts as are asked, by no fault of theirs."""
@@ -409,14 +497,20 @@ class Dispatch:
         host that somebody holds, or that measures for another campaign first, is waited for."""
         for waiting in [each for each in self._waiting if each.bound]:
             host, is_known = waiting.bound, waiting.bound in self.hosts
-            if not is_known or host in self._unfit or self._away_s(host, now) >= RETURN_S:
+            away_s = min(self._away_s(host, now), now - self._held_at.get(host, self._began))
+            hand = self._hands.get(host)
+            silent = hand is not None and _is_silent(hand, now)
+            is_away = silent or away_s >= RETURN_S
+            if not is_known or host in self._unfit or is_away:
                 self._waiting.remove(waiting)
                 why = "is gone" if is_known else "is in the hosts file no more"
+                if silent:
+                    why = "does not say what it has finished"
                 waiting.failures[host] = self._unfit.get(host, why)
                 self.set_aside[waiting.order.shard.key] = waiting
 
     def _away_s(self, host: str, now: float) -> float:
-        """For how long it has been gone, seconds; 0 where it is there, or held."""
+        """For how long it has been gone, seconds."""
         return now - self._seen.get(host, self._began)
 
     def _give_up_kept(self, now: float) -> None:
@@ -424,7 +518,8 @@ class Dispatch:
         own = [each for host, each in self._own.items() if host in self._hands]
         busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
         left = [*self._waiting, *own, *busy]
-        if not left or any(w.kept is None or w.host not in self._able for w in left):
+        able = self._able | self._handing
+        if not left or any(w.kept is None or w.host not in able for w in left):
             self._kept_at = now
         if now - self._kept_at < KEPT_S or busy:
             return
@@ -471,12 +566,18 @@ class Dispatch:
         """Hosts that are there and may be given something, those that rest among them."""
         return set(self._hands.keys() - self._unfit.keys() - self.told_held.keys())
 
+    @property
+    def _handing(self) -> set[str]:
+        """Hosts that are there, are given nothing more and hand over what they have measured."""
+        return self._only_asked & self._hands.keys() - self.told_held.keys()
+
     def _employ_all(self, now: float) -> None:
         """Those first that have failed least: they tell a bad shard from a bad host."""
         able = self._able
         able -= self._doubts.resting(able, now)
+        able |= self._handing
         for hand in sorted(self._hands.values(), key=lambda hand: self._doubts.row(hand.name)):
-            if hand.task is not None or hand.name in self._unfit:
+            if hand.task is not None or hand.name in self._unfit.keys() - self._only_asked:
                 continue
             if not hand.asked:
                 hand.task = asyncio.create_task(self._ask(hand))
@@ -501,9 +602,13 @@ class Dispatch:
         hand.task = asyncio.create_task(self._measure(hand, waiting))
 
     def _next(self, host: str, now: float) -> OpenShard | None:
-        """What a host is to measure: what it began, else what waits for nobody else."""
+        """What a host is to measure: what it began, else what waits for nobody else; of one that is
+        given nothing more, what it is to hand over."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
-        begun = next((w for w in fit if w.host == host and now >= w.again), None)
+        mine = [w for w in fit if w.host == host and now >= w.again]
+        if host in self._only_asked:
+            return next((w for w in mine if w.kept is not None), None)
+        begun = next(iter(mine), None)
         free = [w for w in fit if self._is_free(w, now)]
         own = next((w for w in free if w.meant_for == host), None)
         return begun or own or next((w for w in free if not self._is_awaited(w, now)), None)
@@ -528,32 +633,25 @@ class Dispatch:
         """Whether it waits for no host: the one that began it cannot go on, and has said that it
         has not finished it, or has been away for too long."""
         host = waiting.host
-        if not host or host in self._unfit or self._asks_lost.get(host, 0) >= TRIES:
+        if not host or host in self._unfit.keys() - self._only_asked:
+            return True
+        if self._asks_lost.get(host, 0) >= TRIES:
             return True
         hand = self._hands.get(host)
         if hand is None:
             return self._away_s(host, now) >= RETURN_S
-        if not hand.asked or waiting.kept is not None:
+        if waiting.kept is not None:
             return False
+        if not hand.asked:
+            return _is_silent(hand, now)
         able = self._able
         return hand.task is not None or host not in able - self._doubts.resting(able, now)
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
-            await self._post(hand)
-            await self._compare_clocks(hand)
-            begun = [other.waiting for other in self._hands.values()]
-            open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
-            # Of planned points a finished session does not say whether it has them.
-            keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
-            plain = codec.dumps(keys)
-            found = codec.loads(await self._remote(hand, tasks.find_shards, plain))
-            for each in found:
-                result = codec.from_plain(each, ShardResult)
-                waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
-                if waiting is not None and result.key not in self.gathered:
-                    await self._gather_found(hand, waiting, result)
+            await self._hear_finished(hand)
+            await self._see_lab(hand)
             hand.asked = True
             hand.waits_since = None
             self._asks_lost.pop(hand.name, None)
@@ -567,6 +665,49 @@ class Dispatch:
             self._unusable(hand.name, f"answers what cannot be used ({type(error).__name__})")
         finally:
             hand.task = None
+
+    async def _hear_finished(self, hand: Hand) -> None:
+        """Gather what it has finished. Raises `HostLost`, `FleetError`."""
+        hand.asked_at = asyncio.get_running_loop().time()
+        try:
+            async with self._hearing_waits(hand, "", self._hear_busy):
+                await self._post(hand)
+                await self._compare_clocks(hand)
+                begun = [other.waiting for other in self._hands.values()]
+                open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
+                # Of planned points a finished session does not say whether it has them.
+                keys = {w.order.session: w.order.shard.key for w in open_ if not w.order.points}
+                said = await self._remote(hand, tasks.find_shards, codec.dumps(keys))
+        finally:
+            hand.asked_at = math.inf  # a bundle may take its time
+        for each in codec.loads(said):
+            result = codec.from_plain(each, ShardResult)
+            waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
+            if waiting is not None and result.key not in self.gathered:
+                await self._gather_found(hand, waiting, result)
+
+    @asynccontextmanager
+    async def _hearing_waits(
+        self, hand: Hand, session: str, heard: Callable[[Hand, str], None]
+    ) -> AsyncIterator[None]:
+        """Hear meanwhile whom a host waits for before it does what it was asked to."""
+        waits = asyncio.create_task(
+            hear_waits(self._client, hand.address, session, lambda who: heard(hand, who))
+        )
+        try:
+            yield
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            hand.waits_for = ""
+
+    def _hear_busy(self, hand: Hand, who: str) -> None:
+        """What a worker measures before it says what it has finished; empty: nothing."""
+        if hand.waits_for != who:
+            hand.asked_at = asyncio.get_running_loop().time()
+            if who:
+                self._tell(f"{hand.name} says what it has finished once it has measured {who}")
+        hand.waits_for = who
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """What cannot be gathered now stays open: it is asked of the host as any other shard, which
@@ -596,9 +737,27 @@ class Dispatch:
                     where=hand.name,
                 )
 
+    async def _see_lab(self, hand: Hand) -> None:
+        """Give a host nothing where the campaign's lab cannot measure there. It has handed over
+        what it has before. Raises `HostLost`, `FleetError`."""
+        host = self.hosts[hand.name]
+        orders = [each.order for each in (*self._own.values(), *self._waiting)]
+        if host.kind == "simulated" or hand.name in self._unfit or not orders:
+            return
+        lab = lab_of(host, orders[0].lab) or "docker"
+        hand.asked_at = asyncio.get_running_loop().time()
+        try:
+            why = await self._remote(hand, tasks.see_lab, lab)
+        finally:
+            hand.asked_at = math.inf
+        if why:
+            self._unusable(hand.name, why)
+            self._only_asked.add(hand.name)
+
     def _unusable(self, host: str, why: str) -> None:
         """Give a host nothing for as long as this campaign runs."""
         self._unfit[host] = why
+        self._only_asked.discard(host)
         self._tell(f"{host} is given nothing: {why}")
         own = self._own.pop(host, None)
         if own is not None:
@@ -621,7 +780,9 @@ class Dispatch:
 
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
-            result = waiting.result or await self._measured(hand, waiting)
+            result = waiting.result
+            if result is None or waiting.is_damaged:
+                result = await self._measured(hand, waiting)
             if waiting.order.shard.key in self.gathered:
                 log.info("measured elsewhere by now", host=hand.name, shard=result.key)
             elif result.failure:
@@ -660,33 +821,34 @@ class Dispatch:
             # Another fleet may share that worker, which therefore knows no fleet's hosts file.
             order = replace(order, lab=lab_of(host, order.lab))
         plain = codec.dumps(codec.to_plain(order))
-        waits = asyncio.create_task(
-            hear_waits(
-                self._client, hand.address, order.session,
-                lambda who: self._hear_wait(hand, who),
-            )
-        )  # fmt: skip
         try:
-            said = await self._remote(hand, tasks.measure_shard, plain)
+            async with self._hearing_waits(hand, order.session, self._hear_wait):
+                said = await self._remote(hand, tasks.measure_shard, plain)
         finally:
-            waits.cancel()
-            await asyncio.gather(waits, return_exceptions=True)
             hand.waits_since = None
+        self._passed.discard(hand.name)
         result = codec.from_plain(codec.loads(said), ShardResult)
         if result.is_measured:
             raise NotFetched(result.failure.removesuffix("."))
-        if not result.failure:
-            waiting.result, waiting.wall_s = result, time.monotonic() - began
+        if result.failure:
+            return result
+        if (before := waiting.result) is not None:  # exported again, and not measured
+            result = replace(before, place=result.place, digest=result.digest)
+        else:
+            waiting.wall_s = time.monotonic() - began
+        waiting.result = result
         return result
 
     def _hear_wait(self, hand: Hand, who: str) -> None:
         """Whom a host waits for before it measures what it was given; empty: nobody any more."""
+        hand.waits_for = who
         if who:
             if hand.waits_since is None:
                 hand.waits_since = asyncio.get_running_loop().time()
             self._tell(f"{hand.name} waits for its turn there: {who} measures first")
-        else:
+        elif hand.waits_since is not None or hand.name in self._passed:
             hand.waits_since = None
+            self._passed.discard(hand.name)
             self._tell(f"{hand.name} has its turn")
 
     def _keep(self, host: str, waiting: OpenShard, error: WorkbenchError) -> None:
@@ -697,6 +859,7 @@ class Dispatch:
             self._tell(f"{waiting.named} is measured on {host} and not here yet: {error}")
         log.warning("shard not here", host=host, shard=waiting.order.shard.key, why=str(error))
         waiting.host, waiting.kept = host, error
+        waiting.is_damaged = isinstance(error, NotWhole)
         waiting.again = asyncio.get_running_loop().time() + KEPT_PAUSE_S
         known = (*self._own.values(), *self._waiting)
         if not any(each is waiting for each in known):
@@ -710,9 +873,9 @@ class Dispatch:
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
         now = asyncio.get_running_loop().time()
         self._doubts.failed(host, now)
-        if self._own.get(host) is waiting:
+        if self._own.get(host) is waiting or waiting.bound:
             self._failed_itself(host, waiting, why, now)
-        elif waiting.bound or self._has_failed(waiting):
+        elif self._has_failed(waiting):
             self._put_aside(waiting)
         else:
             self._waiting.append(waiting)
@@ -722,14 +885,19 @@ class Dispatch:
             self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
 
     def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
-        """A host's anchor points have failed: it tries again, some times."""
+        """What no other can measure for a host has failed: it tries again, some times."""
         own.tries += 1
-        if own.tries < ANCHOR_TRIES:
-            own.again = now + ANCHOR_PAUSE_S
-            self._tell(
-                f"anchor points failed on {host}, which tries again after {ANCHOR_PAUSE_S:g} s: "
-                f"{why}"
-            )
+        if own.tries < OWN_TRIES:
+            own.again = now + OWN_PAUSE_S
+            if own.bound:
+                own.host = host
+                del own.failures[host]
+                self._waiting.append(own)
+            what = own.named if own.bound else "anchor points"
+            self._tell(f"{what} failed on {host}, which tries again after {OWN_PAUSE_S:g} s: {why}")
+            return
+        if own.bound:
+            self._put_aside(own)
             return
         del self._own[host]
         self._put_aside(own)
@@ -755,8 +923,8 @@ class Dispatch:
             bundle = Path(result.place)
             if hand.name not in self._ledger.local:
                 bundle = await self._fetched(hand, result)
-            elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
-                raise FleetError(f"{bundle} is not what {hand.name} measured")
+            elif not await asyncio.to_thread(is_whole, bundle, result.digest):
+                raise NotWhole("its bundle is not what it measured", where=str(bundle))
             took_s = wall_s if result.taken == result.samples else 0.0
             ahead_s = self._ledger.clock_of(result, hand.ahead_s)
             self._ledger.write(LedgerLine(result.key, hand.name, result, ahead_s))
@@ -777,26 +945,31 @@ class Dispatch:
 
     async def _fetched(self, hand: Hand, result: ShardResult) -> Path:
         place = self._ledger.kept / f"{result.key}.bundle"
-        if is_bundle(place) and digest_of(place) == result.digest:
+        if await asyncio.to_thread(is_whole, place, result.digest):
             return place
-        try:
-            sent: object = await self._remote(hand, tasks.send_bundle, result.place)
-        except FleetError as error:
-            raise NotFetched(error.what, where=hand.name) from None
-        await asyncio.to_thread(store_fetched, place, hand.name, sent)
-        if not is_bundle(place) or digest_of(place) != result.digest:
-            raise FleetError(
-                f"what it sent of {result.session} is not what it measured",
-                where=hand.name,
-                remedy="See its disk; it keeps what it measured",
-            )
+
+        async def ask(offset: int) -> object:
+            wanted = codec.dumps(codec.to_plain(tasks.WantedPiece(result.place, offset)))
+            try:
+                async with asyncio.timeout(SENDING_S) as limit:
+                    return await self._remote(hand, tasks.send_piece, wanted)
+            except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
+                if limit.expired():
+                    self._tell(f"{hand.name} did not send what it measured within {SENDING_S:g} s")
+                raise HostLost(hand.name) from None
+            except FleetError as error:
+                raise NotFetched(error.what, where=hand.name) from None
+
+        await store_fetched(place, hand.name, ask)
+        if not await asyncio.to_thread(is_whole, place, result.digest):
+            raise NotWhole("what it sent is not what it measured", where=hand.name)
         return place
 
     async def _remote(self, hand: Hand, work: Callable[..., Any], argument: object) -> Any:
         """A task on that host and no other. Raises `HostLost`, `FleetError`."""
-        self._attempts += 1
+        # Another campaign's task of the same key would be taken for this one.
         future: Future[Any] = self._client.submit(
-            work, argument, key=f"{work.__name__}-{hand.name}-{self._attempts}",
+            work, argument, key=f"{work.__name__}-{hand.name}-{uuid4()}",
             workers=[hand.address], allow_other_workers=False, resources={"lab": 1},
             pure=False, retries=0,
         )  # fmt: skip
@@ -835,3 +1008,9 @@ class Dispatch:
                 )  # fmt: skip
         except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
             log.warning("a host did not say that it stopped", why=str(error))
+
+
+def _is_silent(hand: Hand, now: float) -> bool:
+    """Whether it is there, was asked what it has finished and says neither that nor whom it
+    measures for first."""
+    return not hand.waits_for and now - hand.asked_at >= RETURN_S

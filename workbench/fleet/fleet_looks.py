@@ -70,7 +70,7 @@ class FleetLooks:
         hosts = []
         for name in (host.name for host in self._fleet.hosts):
             seen = _seen(name, hands.get(name), known.get(name))
-            if seen.does != "measuring":  # what it measures it measures to the end
+            if seen.does not in ("measuring", "waiting"):  # what it measures it measures to the end
                 seen = _given_nothing(seen, held.get(name, ""), out.get(name, ""))
             hosts.append(self._counted(seen, done.get(name, ())))
         return FleetSeen(
@@ -120,6 +120,9 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
         return HostSeen(name, "idle")
     shard = hand.waiting.order.shard
     words = f"{shard.target}, {counted(len(shard.configurations), 'configuration')}"
+    if hand.waits_for:
+        note = f"waits for its turn there: {hand.waits_for} measures first"
+        return HostSeen(name, "waiting", words, hand.began, note=note)
     return HostSeen(name, "measuring", words, hand.began)
 
 

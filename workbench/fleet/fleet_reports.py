@@ -18,6 +18,7 @@ from workbench.domain.events import Event, RunFinished, StopRequested
 from workbench.domain.fleet_requests import BeginFleetSession, EndFleetSession, ReportFleet
 from workbench.domain.fleets import FleetSeen, HostSeen
 from workbench.domain.messages import ListEvents, Request
+from workbench.fleet.fleet_standing import FleetError
 from workbench.link.client import Client
 from workbench.log import logger
 
@@ -107,18 +108,25 @@ class FleetReports:
             self._counts = (changed.shards, changed.measured, changed.set_aside)
 
     async def told(self) -> tuple[Event, ...]:
-        """All that was reported and decided, of runs before as well; nothing where no engine
-        answers."""
+        """All that was reported and decided, of runs before as well. Raises `FleetError` where the
+        engine does not say it: the folded session, which takes the place of this one, would be
+        without the decisions on its samples."""
         found: list[Event] = []
-        with suppress(WorkbenchError):
+        try:
             await self._report(None)
             while True:
                 after = found[-1].seq if found else 0
                 page = await self._ask(ListEvents(self.session, after=after, kinds=TOLD))
                 if not page.events:
-                    break
+                    return tuple(found)
                 found += page.events
-        return tuple(found)
+        except WorkbenchError as error:
+            raise FleetError(
+                f"what was decided on its samples cannot be read: {error.what}",
+                where=self.session,
+                remedy="Nothing is lost: the hosts keep what they measured, and the same command "
+                f"with --session {self.session} goes on",
+            ) from error
 
     async def end(self, finished: RunFinished | None = None, folded: str = "") -> None:
         """Raises `WorkbenchError` where the folded session could not be put in its place."""

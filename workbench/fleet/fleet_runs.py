@@ -557,6 +557,7 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
         dispatch = Dispatch(client, asked.orders, asked.own, Ledger(folder.run(name), local), tell)
         dispatch.bind(asked.bound)
         dispatch.mean_for(asked.meant_for)
+        dispatch.in_rounds = asked.goes_on
         if asked.before is not None:
             dispatch.carry_on(asked.before)
         dispatch.hosts = {host.name: host for host in fleet.hosts}

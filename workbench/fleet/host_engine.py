@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
-from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.events import Event, RunFinished, SampleTaken
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.domain.messages import (
@@ -25,13 +25,20 @@ from workbench.domain.sample_review import RequestPoint
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
 from workbench.engine.runs.sample_decisions import request_point
+from workbench.fleet.lab_checks import must_be_able
 from workbench.link.local import LocalClient
 from workbench.link.paging import events_between
-from workbench.store.bundle import MANIFEST, digest_of
+from workbench.log import logger
+from workbench.store.bundle import digest_of, is_whole
 from workbench.store.catalogue import session_path
+
+log = logger("fleet")
 
 FLEET = "fleet"
 """Who commands, as event logs name it."""
+ABLE_S, ABLE_PAUSE_S = 60.0, 5.0
+"""How long a lab may take to become able (what it needs may start after the worker, as Docker does
+where a host was started again), and between looks."""
 
 
 class NotExported(WorkbenchError):
@@ -47,6 +54,8 @@ class HostEngine:
         self._client = LocalClient(engine, FLEET)
         self._alone = asyncio.Lock()
         self._running = ""
+        self._able: set[str] = set()
+        """Labs that can measure here."""
         self._is_stopped = False
         """Whether what runs was told to end, maybe before the engine knew of it."""
 
@@ -99,6 +108,20 @@ class HostEngine:
         found = await self._client.ask(ListSessions())
         return tuple(one for one in found.sessions if one.kind == "session")
 
+    async def must_be_able(self, lab: str) -> None:
+        """Raises `LabError`, `PluginUnknown` where that lab cannot measure here within `ABLE_S`."""
+        name, loop = lab.partition(":")[0], asyncio.get_running_loop()
+        tried_at = loop.time()
+        while name not in self._able:
+            try:
+                await must_be_able(name, self.host.name)
+            except LabError:
+                if loop.time() - tried_at >= ABLE_S:
+                    raise
+                await asyncio.sleep(ABLE_PAUSE_S)
+            else:
+                self._able.add(name)
+
     async def _measured(self, order: ShardOrder) -> ShardResult:
         path = session_path(self._engine.workspace, order.session)
         before = await self._view(order.session) if path.is_file() else None
@@ -114,13 +137,7 @@ class HostEngine:
         taken = await self._to_the_end(order.session, after)
         view = await self._view(order.session)
         if not is_done(view):
-            note = view.finished.note if view.finished else ""
-            failure = f"{order.session} on {self.host.name} is {view.state}" + (
-                note and f": {note}"
-            )
-            return ShardResult(
-                order.shard.key, self.host.name, order.session, taken=taken, failure=failure
-            )
+            return self._unfinished(order, view, taken)
         return await self._result(order.shard.key, view, taken=taken)
 
     async def _more(self, order: ShardOrder) -> ShardResult:
@@ -141,14 +158,19 @@ class HostEngine:
             view = await self._resumed(order, view)
         taken = view.samples_taken - before.samples_taken
         if not is_done(view):
-            note = view.finished.note if view.finished else ""
-            failure = f"{session} on {self.host.name} is {view.state}" + (note and f": {note}")
-            return ShardResult(
-                order.shard.key, self.host.name, session, taken=taken, failure=failure
-            )
+            return self._unfinished(order, view, taken)
         place = self.exports / f"{session}.{order.shard.key}.bundle"
         result = await self._result(order.shard.key, view, taken=taken, place=place)
         return replace(result, samples=taken, lab_s=view.lab_s - before.lab_s)
+
+    def _unfinished(self, order: ShardOrder, view: SessionView, taken: int) -> ShardResult:
+        """Who hears of the failure names host and configurations: a session's name is a key."""
+        note = view.finished.note if view.finished else ""
+        failure = f"its run is {view.state}" + (note and f": {note}")
+        log.warning("shard not measured", session=order.session, why=failure)
+        return ShardResult(
+            order.shard.key, self.host.name, order.session, taken=taken, failure=failure
+        )
 
     async def _resumed(self, order: ShardOrder, view: SessionView) -> SessionView:
         """Its session as it is at the end of another run. Raises `WorkbenchError`."""
@@ -203,7 +225,7 @@ class HostEngine:
         """Of a session that is measured to its end. Raises `NotExported`."""
         place = place or self.exports / f"{view.session}.bundle"
         try:
-            if not (place / MANIFEST).is_file():
+            if not await asyncio.to_thread(is_whole, place):  # of a disk that has lost some of it
                 files.make_folder(place.parent)
                 await self._client.ask(ExportSession(view.session, "bundle", str(place)))
             digest = digest_of(place)

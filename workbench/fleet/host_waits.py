@@ -29,10 +29,11 @@ async def hear_waits(
     ----------
     address : of its worker.
     session : that it was given, by its name on the host.
-    heard : is given whom it waits for, whenever that changes, as words for a terminal; empty:
-        nobody any more.
+    heard : is given whom it waits for, first of all and whenever that changes, as words for a
+        terminal; empty: nobody.
     """
-    known, pause_s = "", FIRST_S
+    known: str | None = None
+    pause_s = FIRST_S
     while True:
         await asyncio.sleep(pause_s)
         pause_s = AGAIN_S

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.domain import codec
-from workbench.domain.errors import LabError, WorkbenchError
-from workbench.domain.fleets import LabHost
+from workbench.domain.errors import WorkbenchError
 from workbench.engine.process import serving
-from workbench.engine.runs.doctor import examine_lab
 from workbench.engine.sessions import clock
 from workbench.fleet import tasks
 from workbench.fleet.fleet_standing import end_stray
 from workbench.fleet.host_engine import HostEngine
+from workbench.fleet.lab_checks import must_be_able
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger
@@ -32,7 +31,6 @@ from workbench.paths import workspace
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
 
-CHECKING_S = 60.0
 CLOSING_S = 5.0
 """How long a worker may take to take leave of its scheduler."""
 
@@ -52,7 +50,8 @@ async def work(posting: Posting, owner: str = "") -> None:
     """
     hung_up, own = _hung_up(), workspace(Path(posting.folder))
     killed = await end_stray(own.root, owner) if owner else 0
-    await must_be_able(posting.host)
+    if (host := posting.host).lab and host.kind != "simulated":  # else the campaign says which
+        await must_be_able(host.lab, host.name)
     async with serving(own) as engine:
         if killed:
             log.warning("a worker of before was stuck, and was killed", pid=killed)
@@ -68,29 +67,6 @@ async def work(posting: Posting, owner: str = "") -> None:
         done, _ = await asyncio.wait(ends, timeout=CLOSING_S)
         if working in done and not working.cancelled():
             working.result()
-
-
-async def must_be_able(host: LabHost) -> None:
-    """As `doctor` would find it. Raises `LabError` where the lab that the hosts file names cannot
-    measure here; of a host that takes the campaign's lab, the campaign says."""
-    name = host.lab.partition(":")[0]
-    if host.kind == "simulated" or not name:
-        return
-    try:
-        async with asyncio.timeout(CHECKING_S):
-            checks = await examine_lab(name)
-    except TimeoutError:
-        raise LabError(
-            f"the lab {name} did not say within {CHECKING_S:g} s whether it can measure there",
-            where=host.name,
-            remedy="Run `workbench doctor` on it",
-        ) from None
-    if wrong := next((check for check in checks if check.state == "missing"), None):
-        raise LabError(
-            f"the lab {name} cannot measure there: {wrong.name}: {wrong.found}",
-            where=host.name,
-            remedy=wrong.remedy or None,
-        )
 
 
 async def _work(posting: Posting, engine: Engine) -> None:

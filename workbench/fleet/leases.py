@@ -85,19 +85,22 @@ class Leases:
     root: Path
 
     def take(self, lease: Lease) -> None:
-        """Raises `UsageError` where another person holds the host."""
+        """Raises `UsageError` where another person holds the host, or another process keeps it."""
         with self._alone():
             held = self._read(self._hold(lease.host), Lease)
-            if held is not None and held.by != lease.by and not held.ended(time.time()):
-                raise UsageError(
-                    f"is {held.told}",
-                    where=lease.host,
-                    remedy="Ask for it, or wait until it is free",
-                )
+            if held is not None and not held.ended(time.time()):
+                if held.by != lease.by:
+                    raise UsageError(
+                        f"is {held.told}",
+                        where=lease.host,
+                        remedy="Ask for it, or wait until it is free",
+                    )
+                _must_not_be_kept(held, lease.pid)
             self._write(self._hold(lease.host), lease)
 
-    def give_back(self, host: str, by: str) -> Lease | None:
-        """End a lease; None where there is none. Raises `UsageError` where it is another's."""
+    def give_back(self, host: str, by: str, pid: int = 0) -> Lease | None:
+        """End a lease; None where there is none. Raises `UsageError` where it is another's, or is
+        kept by another process than `pid`, which would not know."""
         with self._alone():
             held = self._read(self._hold(host), Lease)
             if held is None:
@@ -109,6 +112,8 @@ class Leases:
                     remedy="Only who holds it gives it back; its time, or the end of the process "
                     "that keeps it, ends it as well",
                 )
+            if not held.ended(time.time()):
+                _must_not_be_kept(held, pid)
             self._hold(host).unlink(missing_ok=True)
             return held
 
@@ -235,3 +240,13 @@ def _taken(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _must_not_be_kept(held: Lease, pid: int) -> None:
+    """Raises `UsageError` where a process keeps it that is not `pid`: accounts may be shared."""
+    if held.pid not in (0, pid):
+        raise UsageError(
+            f"is {held.told}",
+            where=held.host,
+            remedy=f"A command that runs keeps it (pid {held.pid}): end that with ctrl+c",
+        )

@@ -13,7 +13,7 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import ShardOrder, ShardResult
 from workbench.fleet.dispatched import Gathered
 from workbench.log import logger
-from workbench.store.bundle import digest_of, is_bundle
+from workbench.store.bundle import is_whole
 
 log = logger("fleet")
 
@@ -79,12 +79,9 @@ class Ledger:
             return None
         here = result.host in self.local
         bundle = Path(result.place) if here else self.kept / f"{result.key}.bundle"
-        try:
-            whole = is_bundle(bundle) and digest_of(bundle) == result.digest
-        except OSError:
-            whole = False
-        ahead_s = self.ahead_s.get(result.key, 0.0)
-        return Gathered(order, result, bundle, ahead_s=ahead_s) if whole else None
+        if not is_whole(bundle, result.digest):  # its host is asked for it again
+            return None
+        return Gathered(order, result, bundle, ahead_s=self.ahead_s.get(result.key, 0.0))
 
     def clock_of(self, result: ShardResult, now_s: float) -> float:
         """By how much a shard's host was ahead when it measured it, seconds; `now_s`: it is now,

@@ -17,8 +17,12 @@ from workbench.domain.sessions import SessionSummary
 from workbench.engine.sessions.clock import now
 from workbench.fleet.security import Secrets
 from workbench.log import logger
+from workbench.store.bundle import MANIFEST
 
 LARGEST_BUNDLE = 512 * 2**20
+PIECE = 16 * 2**20
+"""Bytes of a bundle that are sent at once: as many are in memory at the same time, here, at the
+scheduler and with whoever asks for them."""
 LONGEST_WORD = 2**20
 PRELOAD = "workbench.fleet.lab_preload"
 """What makes a lab host of a Dask worker that somebody else starts."""
@@ -39,6 +43,15 @@ class Posting:
     secrets: Secrets
 
 
+@dataclass(frozen=True)
+class WantedPiece:
+    """Of the bundle in the folder `place`, the bytes from `offset` on: its files are one after the
+    other, by name, the manifest last."""
+
+    place: str
+    offset: int
+
+
 class Measuring(Protocol):
     """A lab host's own engine (`host_engine.HostEngine`)."""
 
@@ -54,6 +67,8 @@ class Measuring(Protocol):
     async def stop(self, sessions: Collection[str]) -> None: ...
 
     async def sessions(self) -> tuple[SessionSummary, ...]: ...
+
+    async def must_be_able(self, lab: str) -> None: ...
 
 
 class NoLabHost(Exception):
@@ -110,6 +125,15 @@ async def find_shards(keys: bytes) -> bytes:
     return codec.dumps(found)
 
 
+async def see_lab(lab: str) -> str:
+    """Why that lab cannot measure on this host, as a sentence; empty where it can."""
+    try:
+        await _measuring().must_be_able(lab)
+    except WorkbenchError as error:
+        return error.what + (f" ({error.remedy})" if error.remedy else "")
+    return ""
+
+
 async def tell_time(asked: bytes) -> float:
     """Seconds since the epoch by the clock that stamps this host's samples."""
     del asked
@@ -131,15 +155,34 @@ async def stop_shard(sessions: bytes) -> None:
     await _measuring().stop(codec.from_plain(codec.loads(sessions), tuple[str, ...]))
 
 
-async def send_bundle(place: str) -> dict[str, bytes]:
-    """The files of a bundle that this host has measured."""
-    if Path(place).parent != _measuring().exports:
-        raise ValueError(f"{place} is no bundle of this host")
-    return await asyncio.to_thread(_contents, Path(place))
+async def send_piece(wanted: bytes) -> dict[str, bytes]:
+    """A `WantedPiece` in; of a bundle that this host has measured, `PIECE` bytes out by the names
+    of their files, and less at its end."""
+    asked = codec.from_plain(codec.loads(wanted), WantedPiece)
+    if Path(asked.place).parent != _measuring().exports:
+        raise ValueError(f"{asked.place} is no bundle of this host")
+    return await asyncio.to_thread(piece_of, Path(asked.place), asked.offset)
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
+def piece_of(folder: Path, offset: int) -> dict[str, bytes]:
+    """Raises `ValueError` where the bundle is too large, `OSError` where it cannot be read."""
+    if not folder.is_dir():  # nothing is no bundle either, and it is exported again
+        return {}
     paths = [path for path in folder.iterdir() if path.is_file()]
-    if sum(path.stat().st_size for path in paths) > LARGEST_BUNDLE:
+    sizes = {path: path.stat().st_size for path in paths}
+    if sum(sizes.values()) > LARGEST_BUNDLE:
         raise ValueError(f"{folder} is larger than {LARGEST_BUNDLE // 2**20} MiB")
-    return {path.name: path.read_bytes() for path in paths}
+    found: dict[str, bytes] = {}
+    left = PIECE
+    for path in sorted(paths, key=lambda path: (path.name == MANIFEST, path.name)):
+        if 0 < offset >= sizes[path]:
+            offset -= sizes[path]
+            continue
+        with path.open("rb") as file:
+            file.seek(offset)
+            found[path.name] = file.read(left)
+        left -= len(found[path.name])
+        offset = 0
+        if left == 0:
+            break
+    return found

@@ -1,10 +1,9 @@
-"""How long a fleet still takes: what is left, given to whichever host is done with it first."""
+"""How long a fleet still takes: what is left, given to whichever host is free first."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heapreplace
-from itertools import groupby
 from statistics import median
 
 
@@ -18,7 +17,7 @@ def time_left_s(
 
     Parameters
     ----------
-    waiting : points of each shard that nobody measures yet.
+    waiting : points of each shard that nobody measures yet, in the order in which they are given.
     busy : by host, the points of the shard that it measures and for how many seconds already.
     rates : of the hosts that are there, points a second; None where one has finished nothing yet:
         it is taken for the median of the others.
@@ -38,12 +37,10 @@ def time_left_s(
     for host, (points, spent_s) in busy.items():
         if host in free_s:
             free_s[host] = max(0.0, points / rate_of[host] - spent_s)
-    # Of shards of one size who is done first is known without a look at all hosts for each.
-    for points, shards in groupby(sorted(waiting, reverse=True)):
-        ends = [(free_s[host] + points / rate_of[host], host) for host in given]
-        heapify(ends)
-        for _ in shards:
-            end, host = ends[0]
-            free_s[host] = end
-            heapreplace(ends, (end + points / rate_of[host], host))
+    free = [(free_s[host], host) for host in given]
+    heapify(free)
+    for points in waiting if free else ():
+        at, host = free[0]
+        free_s[host] = at + points / rate_of[host]
+        heapreplace(free, (free_s[host], host))
     return max(free_s.values())

@@ -46,6 +46,18 @@ def digest_of(folder: Path) -> str:
     return _digest(folder / MANIFEST)
 
 
+def is_whole(folder: Path, digest: str = "") -> bool:
+    """Whether a bundle lies there, with that digest of its manifest (empty: any), every table of
+    which is what was written; it reads all of them, for a thread."""
+    try:
+        if digest and digest_of(folder) != digest:
+            return False
+        check_every_digest(read_manifest(folder), folder)
+    except (WorkbenchError, OSError):
+        return False
+    return True
+
+
 def name_of(path: Path) -> str:
     """A session's name: of the file without its suffix, or of the bundle's folder."""
     return path.name.removesuffix(".bundle") if path.is_dir() else path.stem

@@ -17,6 +17,7 @@ SIGNS: Mapping[HostDoes, tuple[str, Look]] = {
     "queued": ("·", "dim"),
     "idle": ("·", ""),
     "measuring": ("▶", "accent"),
+    "waiting": ("·", "warn"),
     "lost": ("×", "bad"),
     "held": ("■", "warn"),
     "out": ("■", "bad"),
@@ -59,10 +60,10 @@ def _folded(view: SessionView, name: str) -> HostSeen:
 
 
 def _at_rest(host: HostSeen) -> HostSeen:
-    does: HostDoes = "idle" if host.does in ("measuring", "starting", "queued") else host.does
+    done = host.does in ("measuring", "waiting", "starting", "queued")
     return HostSeen(
-        host.name, does, "", None, host.shards, host.samples, host.lab_s, host.wall_s,
-        host.measured_s, host.noise, host.note,
+        host.name, "idle" if done else host.does, "", None, host.shards, host.samples, host.lab_s,
+        host.wall_s, host.measured_s, host.noise, "" if host.does == "waiting" else host.note,
     )  # fmt: skip
 
 
