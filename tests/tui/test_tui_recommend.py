@@ -74,7 +74,7 @@ async def test_the_question_is_written_by_keys_and_the_answer_is_shown() -> None
         await fill(pilot, "p95<=200ms @ rate=300/s, filesize=10kB")
         await pilot.press("down", *"throughput>=295/s @ rate=300/s")
         await pilot.press("down", "down", "ctrl+u", *"0.9")  # over a third, empty SLA
-        await pilot.press("down", "right", "down", "o", "ctrl+r")
+        await pilot.press("down", "right", "down", "o", "enter", "ctrl+r")
         await until(pilot, lambda: "holds with 97.3 %" in screen_text(pilot.app), "the answer")
         (request,) = asked(client)
         assert request.slas == (
@@ -116,8 +116,8 @@ async def test_letters_and_digits_are_text_while_a_field_is_edited() -> None:
         assert form.values()["sla"] == "qevxos98u?:"
         assert pilot.app.screen.NAME == "recommend"
         assert "⏎ Next  ^r Ask" in screen_text(pilot.app)
-        await pilot.press("up", "8", "h", "h")
-        assert form.values()["chain"] == "haproxy"
+        await pilot.press("up", "8", "backspace", *"haproxy-", "enter")
+        assert form.values()["chain"] == "haproxy-tinyproxy"
         await pilot.press("escape")
         assert not form.editing
         assert pilot.app.screen.NAME == "recommend", "the first escape only leaves the form"
@@ -275,7 +275,7 @@ async def test_the_cursor_tells_of_each_allocation() -> None:
         shown = await redrawn(pilot)
         assert "interpolated: between allocations that were profiled" in shown
         await pilot.press("G")
-        assert "at least rate 1.2k with 95 %: ≥+900 (+300 %)" in await redrawn(pilot)
+        assert "at least 1.2k requests/s with 95 %: ≥+900 (+300 %)" in await redrawn(pilot)
 
 
 async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
