@@ -1,8 +1,9 @@
 """What each file of tests costs in CPU time; one that costs too much fails the run.
 
-CPU time of the tests' process and of all that it started: unlike the time on the wall it hardly
-depends on who else uses the host. Files that wait without working are among the ten slowest tests
-that every run prints.
+CPU time of the tests' process and of all that it started: unlike the time on the wall it depends
+little on who else uses the host, and what it does depend on that is measured beside it
+(`slowness_s`). Files that wait without working are among the ten slowest tests that every run
+prints.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -25,6 +27,11 @@ clock (the whole way: 28 to 32 s)."""
 LAB = "docker/"
 MOST_SHARE = 0.04
 """Of the whole run: a slow or crowded host makes all files cost more, and none of them too much."""
+SLOWNESS_S = 0.0145
+"""CPU seconds of `slowness_s` on a core whose caches and threads nobody shares (EPYC, Python 3.11);
+where neighbours of a virtual machine do, the same work has cost 1.6 to 3 times as much."""
+LOOKED_AFTER = 100
+"""Tests after which it is looked again how slow the host is."""
 SHOWN = 40
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -36,6 +43,8 @@ class FileCosts:
         self._limited = limited
         self._begin_s = 0.0
         self.cpu_s: Counter[str] = Counter()
+        self._reports = 0
+        self._slowness_s: list[float] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
@@ -51,11 +60,20 @@ class FileCosts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.cpu_s[report.nodeid.partition("::")[0]] += getattr(report, "cpu_s", 0.0)
+        if report.when == "teardown":
+            if self._limited and self._reports % LOOKED_AFTER == 0:
+                self._slowness_s.append(slowness_s())
+            self._reports += 1
+
+    @property
+    def slowness(self) -> float:
+        """How many times the usual CPU time work takes on this host now; never below 1."""
+        return max(1.0, median(self._slowness_s) / SLOWNESS_S) if self._slowness_s else 1.0
 
     def most_s(self, file: str) -> float:
         """CPU seconds that a file may cost."""
         most_s = MOST_LAB_S if LAB in file else MOST_S
-        return max(most_s, MOST_SHARE * sum(self.cpu_s.values()))
+        return max(self.slowness * most_s, MOST_SHARE * sum(self.cpu_s.values()))
 
     def by_folder(self) -> Counter[str]:
         folders: Counter[str] = Counter()
@@ -78,7 +96,10 @@ class FileCosts:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.cpu_s:
             total = sum(self.cpu_s.values())
-            terminalreporter.section(f"costliest files, of {total:.0f} s of CPU")
+            slow = f", on a host {self.slowness:.1f} times slower than usual"
+            terminalreporter.section(
+                f"costliest files, of {total:.0f} s of CPU{slow if self.slowness > 1.05 else ''}"
+            )
             for folder, cpu_s in self.by_folder().most_common():
                 terminalreporter.line(f"{cpu_s:6.1f} s {folder}/")
             for file, cpu_s in self.cpu_s.most_common(SHOWN):
@@ -90,6 +111,14 @@ class FileCosts:
                 "`make accept`.",
                 red=True,
             )
+
+
+def slowness_s() -> float:
+    """CPU seconds of a piece of work that is the same everywhere."""
+    begin_s, total = time.process_time(), 0
+    for number in range(200_000):
+        total += number * number % 7
+    return time.process_time() - begin_s
 
 
 def tree_cpu_s() -> float:

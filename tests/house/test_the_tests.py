@@ -9,10 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import file_costs
 import host_needs
 import pytest
 from driving import COMMAND, Workbench
-from file_costs import MOST_S, FileCosts, tree_cpu_s
+from file_costs import MOST_S, SLOWNESS_S, FileCosts, tree_cpu_s
 from rewriting import rewrite_a_share
 from spreading import ByRoom, put_whole_ways_first, shares
 
@@ -24,11 +25,16 @@ BURN = "import time\nwhile time.process_time() < 0.3: pass"
 def told(costs: FileCosts, *reports: tuple[str, float]) -> pytest.ExitCode:
     """How a run ends in which these tests cost that."""
     for nodeid, cpu_s in reports:
-        costs.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, cpu_s=cpu_s))  # type: ignore[arg-type]
+        costs.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, cpu_s=cpu_s, when="teardown"))  # type: ignore[arg-type]
     session: Any = SimpleNamespace(config=SimpleNamespace(), exitstatus=pytest.ExitCode.OK)
     costs.pytest_sessionfinish(session)
     status: pytest.ExitCode = session.exitstatus
     return status
+
+
+@pytest.fixture(autouse=True)
+def usual_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_costs, "slowness_s", lambda: SLOWNESS_S)
 
 
 def test_a_file_that_costs_too_much_fails_the_run_wherever_its_tests_ran() -> None:
@@ -48,6 +54,24 @@ def test_on_a_slow_host_a_file_may_cost_its_share_of_the_whole_run() -> None:
     assert told(FileCosts(limited=True), *reports) == pytest.ExitCode.OK
     costly = ("costly.py::test_1", slow * 2.0 * MOST_S)
     assert told(FileCosts(limited=True), *reports, costly) == pytest.ExitCode.TESTS_FAILED
+
+
+def test_where_all_work_takes_longer_a_file_may_cost_as_much_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A virtual machine whose neighbours were busy failed files that cost 38 s, elsewhere 15."""
+    reports = [("a.py::test_1", 1.5 * MOST_S)]
+    monkeypatch.setattr(file_costs, "slowness_s", lambda: 2.0 * SLOWNESS_S)
+    slow = FileCosts(limited=True)
+    assert told(slow, *reports) == pytest.ExitCode.OK
+    assert slow.slowness == 2.0
+    assert told(FileCosts(limited=True), ("a.py::test_1", 2.5 * MOST_S)) == (
+        pytest.ExitCode.TESTS_FAILED
+    )
+    monkeypatch.setattr(file_costs, "slowness_s", lambda: 0.5 * SLOWNESS_S)
+    fast = FileCosts(limited=True)
+    assert told(fast, *reports) == pytest.ExitCode.TESTS_FAILED
+    assert fast.slowness == 1.0, "a fast host does not make the limit narrower"
 
 
 def test_what_a_test_starts_is_counted_living_and_dead() -> None:
