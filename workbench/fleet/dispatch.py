@@ -63,7 +63,8 @@ MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
 SENDING_S = 600.0
-"""How long a host may take to send a piece of a bundle, 16 MiB at most: its disk may hang."""
+"""How long a host may take to send a piece of a bundle, 16 MiB at most, once it measures nothing:
+its disk may hang."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -714,6 +715,7 @@ class Dispatch:
         has it at once, and where that fails again it has failed there."""
         try:
             await self._gather(hand, waiting, result)
+            hand.losses = 0
             others = [other for other in self._hands.values() if other.waiting is waiting]
             if others:
                 self._tell(f"{waiting.named} was finished on {hand.name}: no other goes on with it")
@@ -950,8 +952,15 @@ class Dispatch:
 
         async def ask(offset: int) -> object:
             wanted = codec.dumps(codec.to_plain(tasks.WantedPiece(result.place, offset)))
+            limit = asyncio.timeout(SENDING_S)
+
+            def hear(hand: Hand, who: str) -> None:  # a worker does one thing at a time
+                hand.waits_for = who
+                until = asyncio.get_running_loop().time() + SENDING_S
+                limit.reschedule(None if who else until)
+
             try:
-                async with asyncio.timeout(SENDING_S) as limit:
+                async with limit, self._hearing_waits(hand, "", hear):
                     return await self._remote(hand, tasks.send_piece, wanted)
             except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
                 if limit.expired():
