@@ -703,11 +703,11 @@ class Dispatch:
             hand.waits_for = ""
 
     def _hear_busy(self, hand: Hand, who: str) -> None:
-        """What a worker measures before it says what it has finished; empty: nothing."""
+        """What a worker measures before it answers what it is asked; empty: nothing."""
         if hand.waits_for != who:
             hand.asked_at = asyncio.get_running_loop().time()
             if who:
-                self._tell(f"{hand.name} says what it has finished once it has measured {who}")
+                self._tell(f"{hand.name} answers once it has measured {who}")
         hand.waits_for = who
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
@@ -749,7 +749,8 @@ class Dispatch:
         lab = lab_of(host, orders[0].lab) or "docker"
         hand.asked_at = asyncio.get_running_loop().time()
         try:
-            why = await self._remote(hand, tasks.see_lab, lab)
+            async with self._hearing_waits(hand, "", self._hear_busy):
+                why = await self._remote(hand, tasks.see_lab, lab)
         finally:
             hand.asked_at = math.inf
         if why:
