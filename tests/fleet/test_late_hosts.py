@@ -18,7 +18,8 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import HostSeen, LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import RETURN_S, Dispatch, Hand
+from workbench.fleet.dispatch import KEPT_S, RETURN_S, Dispatch, Hand, OpenShard
+from workbench.fleet.fetched_bundles import NotFetched
 from workbench.fleet.fleet_looks import _seen
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
@@ -286,3 +287,47 @@ def test_a_host_that_has_a_part_in_a_campaign_is_waited_for(tmp_path: Path) -> N
         result=SimpleNamespace(host="alpha")
     )
     assert dispatch._needless(RETURN_S) == []
+
+
+def with_kept(tmp_path: Path, own: dict[str, ShardOrder]) -> tuple[Dispatch, OpenShard]:
+    """Both hosts are there, and beta has measured the first shard, which cannot be had."""
+    dispatch = dispatch_of(tmp_path, made(0), orders_of(tmp_path), own)
+    dispatch._hands = {host: Hand(host, f"tls://{host}", asked=True) for host in HOSTS}
+    kept = dispatch._waiting.pop(0)
+    kept.host, kept.kept = "beta", NotFetched("its disk is full")
+    return dispatch, kept
+
+
+def test_what_is_asked_for_again_keeps_nothing_open_that_failed_on_all_that_are_there(
+    tmp_path: Path,
+) -> None:
+    async def whole() -> list[str]:
+        dispatch, kept = with_kept(tmp_path, {})
+        dispatch.hosts = {**dispatch.hosts, "gamma": LabHost("gamma", "simulated")}
+        (failed,) = dispatch._waiting
+        failed.failures = dict.fromkeys(HOSTS, "is broken")
+        dispatch._hands["beta"].waiting = kept
+        dispatch._give_up(RETURN_S)
+        return list(dispatch.set_aside)
+
+    assert asyncio.run(whole()) == [orders_of(tmp_path)[1].shard.key]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_cannot_be_had_waits_for_no_host_that_is_not_waited_for(
+    tmp_path: Path, begun: bool
+) -> None:
+    """Alpha waits for its turn to measure its anchor points."""
+
+    async def whole() -> list[str]:
+        dispatch, kept = with_kept(tmp_path, {"alpha": anchors(tmp_path)["alpha"]})
+        dispatch._waiting = [kept]
+        alpha = dispatch._hands["alpha"]
+        alpha.waits_since = 0.0
+        alpha.waiting = dispatch._own["alpha"] if begun else None
+        dispatch._give_up_kept(RETURN_S - 1.0)
+        assert not dispatch.set_aside
+        dispatch._give_up_kept(RETURN_S + KEPT_S)
+        return list(dispatch.set_aside)
+
+    assert asyncio.run(whole()) == [orders_of(tmp_path)[0].shard.key]

@@ -263,15 +263,22 @@ class Dispatch:
     @property
     def _left(self) -> bool:
         now = asyncio.get_running_loop().time()
+        return bool(self._to_come(now) or self._under_way(now))
+
+    def _to_come(self, now: float) -> list[OpenShard]:
+        """What it does not end without, but for what is under way."""
         needless = {hand.name for hand in self._needless(now)}
         late = {id(waiting) for waiting, _ in self._late(now)}
-        own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
-        busy = [hand for hand in self.hands if hand.waiting is not None]
-        return bool(
-            own
-            or any(id(waiting) not in late for waiting in self._waiting)
-            or any(hand.name not in needless and id(hand.waiting) not in late for hand in busy)
-        )
+        hosts = self._hands.keys() - self.told_held.keys() - needless
+        own = [w for host, w in self._own.items() if host in hosts]
+        return [w for w in self._waiting if id(w) not in late] + own
+
+    def _under_way(self, now: float) -> list[OpenShard]:
+        """What hosts measure or are asked for, but for those whose turn there is not waited for."""
+        needless = {hand.name for hand in self._needless(now)}
+        late = {id(waiting) for waiting, _ in self._late(now)}
+        busy = {hand.name: hand.waiting for hand in self.hands if hand.waiting is not None}
+        return [w for host, w in busy.items() if host not in needless and id(w) not in late]
 
     def _needless(self, now: float) -> list[Hand]:
         """Hosts that wait for too long for their turn to measure what is their own, by which
@@ -471,8 +478,10 @@ class Dispatch:
                 )
 
     def _is_stuck(self, waiting: OpenShard) -> bool:
-        """Whether nobody measures, and no host that is there can be given it any more."""
-        if self._measuring:
+        """Whether nobody measures, and no host that is there can be given it any more; what is
+        measured and only asked for again is not waited for."""
+        busy = [hand.waiting for hand in self.hands if hand.waiting is not None]
+        if any(each.kept is None for each in busy):
             return False
         speak = {hand.name for hand in self._speaking()}
         return bool(speak) and speak <= waiting.failures.keys() | self._unfit.keys()
@@ -516,11 +525,10 @@ class Dispatch:
 
     def _give_up_kept(self, now: float) -> None:
         """End it where nothing is left but what hosts have measured and cannot be had."""
-        own = [each for host, each in self._own.items() if host in self._hands]
-        busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
-        left = [*self._waiting, *own, *busy]
+        left, busy = self._to_come(now), self._under_way(now)
         able = self._able | self._handing
-        if not left or any(w.kept is None or w.host not in able for w in left):
+        either = left + busy
+        if not either or any(w.kept is None or w.host not in able for w in either):
             self._kept_at = now
         if now - self._kept_at < KEPT_S or busy:
             return
