@@ -42,7 +42,7 @@ def test_the_time_to_go_is_of_the_hosts_that_are_given_something(tmp_path: Path)
 
 def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) -> FleetSeen:
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: True)
-    names = ("held", "unfit", "rests", "idle", "waits")
+    names = ("held", "unfit", "rests", "idle", "asked", "waits")
     fleet = Fleet("hosts", tuple(LabHost(name, "simulated") for name in names))
     folder = FleetFolder.of(Workspace(tmp_path), "hosts")
     queued = HostStanding("waits", "queued", "its job 7 waits in the queue of Slurm")
@@ -51,9 +51,11 @@ def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) 
 
     async def look() -> FleetSeen:
         early = await looks.look()
-        assert [host.does for host in early.hosts] == [*["starting"] * 4, "queued"]
+        assert [host.does for host in early.hosts] == [*["starting"] * 5, "queued"]
         dispatch = dispatch_of(tmp_path, None, orders_of(tmp_path), {})
-        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:4]}
+        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:5]}
+        for name in ("held", "unfit", "asked"):
+            dispatch._hands[name].waits_for = "s of ann"
         dispatch.told_held = {"held": "held by ann"}
         dispatch._unfit["unfit"] = "disagrees with itself"
         for _ in range(IN_A_ROW):
@@ -74,6 +76,7 @@ def test_a_host_that_is_given_nothing_says_why(
         ("out", "disagrees with itself"),
         ("out", "rests: 2 shards failed there in a row"),
         ("idle", ""),
+        ("waiting", "waits for its turn there: s of ann measures first"),
         ("queued", "its job 7 waits in the queue of Slurm"),
     ]
     assert seen.in_rounds == in_rounds
