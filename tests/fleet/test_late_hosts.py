@@ -331,3 +331,19 @@ def test_what_cannot_be_had_waits_for_no_host_that_is_not_waited_for(
         return list(dispatch.set_aside)
 
     assert asyncio.run(whole()) == [orders_of(tmp_path)[0].shard.key]
+
+
+@pytest.mark.parametrize(("waited_s", "given"), [(RETURN_S - 1.0, False), (RETURN_S + 1.0, True)])
+def test_a_host_that_waits_for_long_for_its_turn_takes_no_share(
+    tmp_path: Path, waited_s: float, given: bool
+) -> None:
+    async def whole() -> bool:
+        dispatch = dispatch_of(tmp_path, made(0), orders_of(tmp_path), {})
+        dispatch.share, now = 1, asyncio.get_running_loop().time()
+        dispatch._hands = {host: Hand(host, f"tls://{host}", asked=True) for host in HOSTS}
+        alpha, beta = dispatch.hands
+        alpha.waiting, alpha.waits_since = dispatch._waiting.pop(0), now - waited_s
+        dispatch._employ(beta, now)
+        return beta.waiting is not None
+
+    assert asyncio.run(whole()) == given

@@ -170,7 +170,8 @@ class Dispatch:
     Attributes
     ----------
     hosts : of the fleet, by name; who else is at the scheduler is none of ours.
-    share : hosts that may measure at the same time; None: all that are there.
+    share : hosts that may measure at the same time, without those that wait for too long for their
+        turn there; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
     queued : whether a host is to come that Slurm has in its queue, however long.
@@ -314,11 +315,6 @@ class Dispatch:
             if waiting is not None and waiting is not self._own.get(host)
         ]
         return found
-
-    @property
-    def _measuring(self) -> int:
-        """Hosts that measure now."""
-        return sum(hand.waiting is not None for hand in self._hands.values())
 
     @property
     def hands(self) -> tuple[Hand, ...]:
@@ -594,7 +590,9 @@ class Dispatch:
                 self._employ(hand, now)
 
     def _employ(self, hand: Hand, now: float) -> None:
-        if self.share is not None and self._measuring >= self.share:
+        # One that waits for its turn for hours keeps no other idle.
+        busy = [w for w in self.hands if w.waiting is not None and w.waited_s(now) < RETURN_S]
+        if self.share is not None and len(busy) >= self.share:
             return
         own = self._own.get(hand.name)
         if own is not None and now < own.again:
