@@ -115,6 +115,36 @@ def test_a_campaign_goes_on_once_its_hosts_leave_the_queue_of_slurm(
     assert not dispatch.missing(orders)
 
 
+class AlphaIsSilent(AlphaComesLate):
+    """Beta waits in the queue of Slurm at the first looks; alpha is there, and never answers."""
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await Measures.identity(self, n_workers)
+        self.looks -= 1
+        if self.looks >= 0:
+            del found["workers"]["tls://beta"]
+        return found
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if (work, address) == ("find_shards", "tls://alpha"):
+            await asyncio.sleep(100.0)
+        return await super()._answer(work, argument, address)
+
+
+def test_a_host_in_the_queue_of_slurm_is_waited_for_where_those_that_are_there_are_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("ABSENT_S", "RETURN_S"):
+        monkeypatch.setattr(f"workbench.fleet.dispatch.{limit}", 0.02)
+    client = AlphaIsSilent(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    client.looks, orders = 40, orders_of(tmp_path)
+    dispatch = dispatch_of(tmp_path, client, orders, {})
+    dispatch.queued = lambda: client.looks >= 0
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing(orders)
+    assert set(client.by.values()) == {"beta"}
+
+
 def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_so_once(
     tmp_path: Path,
 ) -> None:

@@ -356,7 +356,7 @@ class Dispatch:
                 present = await self._present()
                 self._note(present)
                 late = loop.time() - seen_at > ABSENT_S
-                if self._speaking() or (late and not self._hands and self.queued()):
+                if self._speaking() or (late and self.queued()):
                     seen_at = loop.time()
                 elif late:
                     silent = ", or said what it has finished," if self._hands else ""
