@@ -84,6 +84,9 @@ async def test_hosts_that_are_given_nothing_say_why_and_rounds_have_no_end() -> 
         assert "time to go: unknown, more shards are planned in rounds" in shown
         for words in ("■ out", "disagrees with itself", "· queued", "waits in the queue of Slurm"):
             assert words in shown, words
+        (legend,) = [line for line in pilot.app.screen.legend() if line.startswith("· ")]
+        dots = [does for does, (sign, _) in host_rows.SIGNS.items() if sign == "·"]
+        assert all(f"{does}: " in legend for does in dots)
 
 
 def test_after_the_end_no_host_waits_for_anything() -> None:

@@ -157,7 +157,10 @@ def left_s(dispatch: Dispatch, now: float) -> float | None:
         for host, own in timed.items()
     }
     busy = {
-        hand.name: (points(hand.waiting.order), max(0.0, now - hand.began))
+        hand.name: (
+            points(hand.waiting.order),
+            0.0 if hand.waits_for else max(0.0, now - hand.began),
+        )
         for hand in dispatch.hands
         if hand.waiting is not None
     }
