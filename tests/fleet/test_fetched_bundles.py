@@ -14,7 +14,7 @@ from test_dispatch_shares import HOSTS, FakeClient, manifest_of
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
-from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatch import TRIES, Dispatch, Hand, OpenShard
 from workbench.fleet.fetched_bundles import NotFetched, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
@@ -259,6 +259,52 @@ def test_a_host_that_does_not_send_what_it_measured_is_not_waited_for_without_en
     dispatch = run(tmp_path, client, monkeypatch, tell=said.append)
     assert len(dispatch.gathered) == 2
     assert said.count("alpha did not send what it measured within 0.1 s") == 1
+
+
+class SendsAfterAnother(Sends):
+    """It measures for another campaign before it sends anything; then its disk may hang."""
+
+    busy, hangs = True, False
+
+    async def run(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> Any:
+        del work, argument
+        return dict.fromkeys(workers, "s of ann" if self.busy else "")
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if work == "send_piece" and self.busy:
+            await asyncio.sleep(0.6)
+            self.busy = False
+            if self.hangs:
+                await asyncio.sleep(20.0)
+        return await super()._answer(work, argument, address)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_host_that_measures_for_another_campaign_first_has_not_failed_to_send(
+    hangs: bool, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.SENDING_S", 0.3)
+    monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.host_waits.AGAIN_S", 0.02)
+    said: list[str] = []
+    client = SendsAfterAnother(GOOD, digest)
+    client.hangs = hangs
+    dispatch = run(tmp_path, client, monkeypatch, tell=said.append)
+    assert len(dispatch.gathered) == 2
+    assert said.count("alpha did not send what it measured within 0.3 s") == hangs
+
+
+def test_a_host_of_which_something_is_gathered_loses_nothing_in_a_row(
+    tmp_path: Path, digest: str
+) -> None:
+    client: Any = Sends(GOOD, digest)
+    (order, *_) = orders(tmp_path)
+    dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), lambda _: None)
+    hand = Hand("alpha", "tls://alpha", losses=TRIES - 1)
+    result = client._result(order.shard.key, order.session, 0)
+    asyncio.run(dispatch._gather_found(hand, OpenShard(order), result))
+    assert order.shard.key in dispatch.gathered
+    assert hand.losses == 0
 
 
 @pytest.mark.usefixtures("soon")

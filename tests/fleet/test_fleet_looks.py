@@ -11,7 +11,7 @@ import pytest
 from test_late_hosts import dispatch_of, orders_of
 
 from workbench.domain.fleets import Fleet, FleetSeen, LabHost
-from workbench.fleet.dispatch import Hand
+from workbench.fleet.dispatch import Hand, OpenShard
 from workbench.fleet.fleet_looks import FleetLooks, left_s, points
 from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.host_doubts import IN_A_ROW
@@ -40,9 +40,19 @@ def test_the_time_to_go_is_of_the_hosts_that_are_given_something(tmp_path: Path)
     assert left_s(campaign(tmp_path, given=set()), 0.0) is None
 
 
+@pytest.mark.parametrize(("waits_for", "whole"), [("", 0.5), ("ann", 1.0)])
+def test_a_host_that_waits_for_its_turn_has_all_of_its_shard_before_it(
+    tmp_path: Path, waits_for: str, whole: float
+) -> None:
+    order = orders_of(tmp_path)[0]
+    hand = Hand("a", "tls://a", OpenShard(order), waits_for=waits_for)
+    known = campaign(tmp_path, hands=[hand], unbegun=[], given={"a"})
+    assert left_s(known, points(order) / 2) == pytest.approx(whole * points(order))
+
+
 def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) -> FleetSeen:
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: True)
-    names = ("held", "unfit", "rests", "idle", "waits")
+    names = ("held", "unfit", "rests", "idle", "asked", "begun", "waits")
     fleet = Fleet("hosts", tuple(LabHost(name, "simulated") for name in names))
     folder = FleetFolder.of(Workspace(tmp_path), "hosts")
     queued = HostStanding("waits", "queued", "its job 7 waits in the queue of Slurm")
@@ -51,9 +61,13 @@ def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) 
 
     async def look() -> FleetSeen:
         early = await looks.look()
-        assert [host.does for host in early.hosts] == [*["starting"] * 4, "queued"]
+        assert [host.does for host in early.hosts] == [*["starting"] * 6, "queued"]
         dispatch = dispatch_of(tmp_path, None, orders_of(tmp_path), {})
-        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:4]}
+        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:6]}
+        for name in ("held", "unfit", "asked"):
+            dispatch._hands[name].waits_for = "s of ann"
+        dispatch._hands["begun"].waiting = dispatch._waiting.pop()
+        dispatch._hands["begun"].waits_for = "ann"
         dispatch.told_held = {"held": "held by ann"}
         dispatch._unfit["unfit"] = "disagrees with itself"
         for _ in range(IN_A_ROW):
@@ -74,8 +88,11 @@ def test_a_host_that_is_given_nothing_says_why(
         ("out", "disagrees with itself"),
         ("out", "rests: 2 shards failed there in a row"),
         ("idle", ""),
+        ("waiting", "waits for its turn there: s of ann measures first"),
+        ("waiting", "waits for its turn there: ann measures first"),
         ("queued", "its job 7 waits in the queue of Slurm"),
     ]
+    assert [host.name for host in seen.hosts if host.shard] == ["begun"]
     assert seen.in_rounds == in_rounds
 
 

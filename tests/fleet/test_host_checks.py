@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_dispatch_shares import FakeClient, dispatched
 
 from workbench.domain.errors import LabError, PluginUnknown
 from workbench.domain.fleets import LabHost
@@ -85,3 +86,56 @@ async def test_the_campaign_s_lab_is_looked_at_before_the_first_shard_and_may_st
         assert await tasks.see_lab("netns") == why
     finally:
         tasks.be(None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (0, "the lab docker did not say within 0.05 s whether it can measure there"),
+        (1, "the lab docker cannot measure there: engine: not found"),
+    ],
+)
+async def test_a_lab_that_hangs_takes_no_longer_than_one_that_lacks_something(
+    answers: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a campaign takes its host for silent."""
+    left = list(range(answers))
+
+    async def examine(_: str) -> tuple[Check, ...]:
+        if not left:
+            await asyncio.sleep(20.0)
+        left.pop()
+        return (Check("engine", "missing", "not found"),)
+
+    monkeypatch.setattr("workbench.fleet.lab_checks.examine_lab", examine)
+    monkeypatch.setattr("workbench.fleet.host_engine.ABLE_S", 0.05)
+    monkeypatch.setattr("workbench.fleet.host_engine.ABLE_PAUSE_S", 0.001)
+    nothing: Any = SimpleNamespace(workspace=None)
+    host = HostEngine(nothing, LabHost("alpha", "ssh"))
+    with pytest.raises(LabError, match=words):
+        await asyncio.wait_for(host.must_be_able("docker"), 5.0)
+
+
+class AnotherFirst(FakeClient):
+    """Another campaign measures on all hosts before they look at their lab."""
+
+    async def run(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> Any:
+        del work, argument
+        return dict.fromkeys(workers, "s of ann")
+
+    async def _answer(self, work: str, argument: bytes, address: str) -> Any:
+        if work == "see_lab":
+            await asyncio.sleep(0.5)
+        return await super()._answer(work, argument, address)
+
+
+def test_a_host_that_measures_for_another_campaign_before_it_looks_at_its_lab_is_not_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
+    said: list[str] = []
+    dispatched(tmp_path, AnotherFirst(""), None, "ssh", said)
+    assert "alpha answers once it has measured s of ann" in said
+    assert not any("has not said for" in text for text in said)

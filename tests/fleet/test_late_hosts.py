@@ -18,7 +18,8 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import HostSeen, LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import RETURN_S, Dispatch, Hand
+from workbench.fleet.dispatch import KEPT_S, RETURN_S, Dispatch, Hand, OpenShard
+from workbench.fleet.fetched_bundles import NotFetched
 from workbench.fleet.fleet_looks import _seen
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
@@ -112,6 +113,36 @@ def test_a_campaign_goes_on_once_its_hosts_leave_the_queue_of_slurm(
     dispatch.queued = lambda: client.looks >= 0
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
     assert not dispatch.missing(orders)
+
+
+class AlphaIsSilent(AlphaComesLate):
+    """Beta waits in the queue of Slurm at the first looks; alpha is there, and never answers."""
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        found = await Measures.identity(self, n_workers)
+        self.looks -= 1
+        if self.looks >= 0:
+            del found["workers"]["tls://beta"]
+        return found
+
+    async def _answer(self, work: str, argument: Any, address: str) -> Any:
+        if (work, address) == ("find_shards", "tls://alpha"):
+            await asyncio.sleep(100.0)
+        return await super()._answer(work, argument, address)
+
+
+def test_a_host_in_the_queue_of_slurm_is_waited_for_where_those_that_are_there_are_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("ABSENT_S", "RETURN_S"):
+        monkeypatch.setattr(f"workbench.fleet.dispatch.{limit}", 0.02)
+    client = AlphaIsSilent(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
+    client.looks, orders = 40, orders_of(tmp_path)
+    dispatch = dispatch_of(tmp_path, client, orders, {})
+    dispatch.queued = lambda: client.looks >= 0
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing(orders)
+    assert set(client.by.values()) == {"beta"}
 
 
 def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_so_once(
@@ -286,3 +317,63 @@ def test_a_host_that_has_a_part_in_a_campaign_is_waited_for(tmp_path: Path) -> N
         result=SimpleNamespace(host="alpha")
     )
     assert dispatch._needless(RETURN_S) == []
+
+
+def with_kept(tmp_path: Path, own: dict[str, ShardOrder]) -> tuple[Dispatch, OpenShard]:
+    """Both hosts are there, and beta has measured the first shard, which cannot be had."""
+    dispatch = dispatch_of(tmp_path, made(0), orders_of(tmp_path), own)
+    dispatch._hands = {host: Hand(host, f"tls://{host}", asked=True) for host in HOSTS}
+    kept = dispatch._waiting.pop(0)
+    kept.host, kept.kept = "beta", NotFetched("its disk is full")
+    return dispatch, kept
+
+
+def test_what_is_asked_for_again_keeps_nothing_open_that_failed_on_all_that_are_there(
+    tmp_path: Path,
+) -> None:
+    async def whole() -> list[str]:
+        dispatch, kept = with_kept(tmp_path, {})
+        dispatch.hosts = {**dispatch.hosts, "gamma": LabHost("gamma", "simulated")}
+        (failed,) = dispatch._waiting
+        failed.failures = dict.fromkeys(HOSTS, "is broken")
+        dispatch._hands["beta"].waiting = kept
+        dispatch._give_up(RETURN_S)
+        return list(dispatch.set_aside)
+
+    assert asyncio.run(whole()) == [orders_of(tmp_path)[1].shard.key]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_cannot_be_had_waits_for_no_host_that_is_not_waited_for(
+    tmp_path: Path, begun: bool
+) -> None:
+    """Alpha waits for its turn to measure its anchor points."""
+
+    async def whole() -> list[str]:
+        dispatch, kept = with_kept(tmp_path, {"alpha": anchors(tmp_path)["alpha"]})
+        dispatch._waiting = [kept]
+        alpha = dispatch._hands["alpha"]
+        alpha.waits_since = 0.0
+        alpha.waiting = dispatch._own["alpha"] if begun else None
+        dispatch._give_up_kept(RETURN_S - 1.0)
+        assert not dispatch.set_aside
+        dispatch._give_up_kept(RETURN_S + KEPT_S)
+        return list(dispatch.set_aside)
+
+    assert asyncio.run(whole()) == [orders_of(tmp_path)[0].shard.key]
+
+
+@pytest.mark.parametrize(("waited_s", "given"), [(RETURN_S - 1.0, False), (RETURN_S + 1.0, True)])
+def test_a_host_that_waits_for_long_for_its_turn_takes_no_share(
+    tmp_path: Path, waited_s: float, given: bool
+) -> None:
+    async def whole() -> bool:
+        dispatch = dispatch_of(tmp_path, made(0), orders_of(tmp_path), {})
+        dispatch.share, now = 1, asyncio.get_running_loop().time()
+        dispatch._hands = {host: Hand(host, f"tls://{host}", asked=True) for host in HOSTS}
+        alpha, beta = dispatch.hands
+        alpha.waiting, alpha.waits_since = dispatch._waiting.pop(0), now - waited_s
+        dispatch._employ(beta, now)
+        return beta.waiting is not None
+
+    assert asyncio.run(whole()) == given

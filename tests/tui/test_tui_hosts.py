@@ -13,7 +13,9 @@ from workbench.domain.errors import SessionReplaced
 from workbench.domain.events import Event, Fact, RunFinished
 from workbench.domain.fleets import FleetSeen, HostsCompared, HostSeen
 from workbench.domain.profiles import HostFactor
+from workbench.domain.projection import SessionView
 from workbench.tui.replaying.replay import Replay
+from workbench.tui.screens.fleet_hosts import host_rows
 
 ALPHA = HostSeen("alpha", "measuring", "tinyproxy, 2 configurations", START + 40, 1, 8, 60.0, 3.0,
                  60.0, 0.021)  # fmt: skip
@@ -28,6 +30,7 @@ COMPARED = HostsCompared(
      HostFactor("throughput_rps", 0.7, 0.68, 0.73, 4, host="beta")),
     {"beta": "p95_ms of its own starts scatters by 40%, on the hosts between by 3%"},
 )  # fmt: skip
+DONE = RunFinished("done", 30, 0, 100.0, 500.0, ())
 
 
 def before_samples(*facts: Fact) -> list[Event]:
@@ -81,10 +84,23 @@ async def test_hosts_that_are_given_nothing_say_why_and_rounds_have_no_end() -> 
         assert "time to go: unknown, more shards are planned in rounds" in shown
         for words in ("■ out", "disagrees with itself", "· queued", "waits in the queue of Slurm"):
             assert words in shown, words
+        (legend,) = [line for line in pilot.app.screen.legend() if line.startswith("· ")]
+        dots = [does for does, (sign, _) in host_rows.SIGNS.items() if sign == "·"]
+        assert all(f"{does}: " in legend for does in dots)
+
+
+def test_after_the_end_no_host_waits_for_anything() -> None:
+    queued = HostSeen("delta", "queued", note="its job 7 waits in the queue of Slurm")
+    view = SessionView("demo-1")
+    for event in before_samples(FleetSeen((queued, BETA), 12, 3), DONE):
+        view.apply(event)
+    assert [(line.host.does, line.host.note) for line in host_rows.host_lines(view)] == [
+        ("idle", ""), ("lost", BETA.note)
+    ]  # fmt: skip
 
 
 async def test_after_the_end_hosts_are_at_rest_and_compared() -> None:
-    events = [*before_samples(SEEN, COMPARED, RunFinished("done", 30, 0, 100.0, 500.0, ()))]
+    events = before_samples(SEEN, COMPARED, DONE)
     async with opened(FakeClient(events), (100, 30), screen="hosts") as pilot:
         shown = await redrawn(pilot)
         assert "to go" not in shown

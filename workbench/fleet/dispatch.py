@@ -63,7 +63,8 @@ MOST_NAMED = 3
 """Configurations that are named of a shard."""
 STOPPING_S = 30.0
 SENDING_S = 600.0
-"""How long a host may take to send a piece of a bundle, 16 MiB at most: its disk may hang."""
+"""How long a host may take to send a piece of a bundle, 16 MiB at most, once it measures nothing:
+its disk may hang."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -169,7 +170,8 @@ class Dispatch:
     Attributes
     ----------
     hosts : of the fleet, by name; who else is at the scheduler is none of ours.
-    share : hosts that may measure at the same time; None: all that are there.
+    share : hosts that may measure at the same time, without those that wait for too long for their
+        turn there; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
     queued : whether a host is to come that Slurm has in its queue, however long.
@@ -262,15 +264,22 @@ class Dispatch:
     @property
     def _left(self) -> bool:
         now = asyncio.get_running_loop().time()
+        return bool(self._to_come(now) or self._under_way(now))
+
+    def _to_come(self, now: float) -> list[OpenShard]:
+        """What it does not end without, but for what is under way."""
         needless = {hand.name for hand in self._needless(now)}
         late = {id(waiting) for waiting, _ in self._late(now)}
-        own = self._own.keys() & self._hands.keys() - self.told_held.keys() - needless
-        busy = [hand for hand in self.hands if hand.waiting is not None]
-        return bool(
-            own
-            or any(id(waiting) not in late for waiting in self._waiting)
-            or any(hand.name not in needless and id(hand.waiting) not in late for hand in busy)
-        )
+        hosts = self._hands.keys() - self.told_held.keys() - needless
+        own = [w for host, w in self._own.items() if host in hosts]
+        return [w for w in self._waiting if id(w) not in late] + own
+
+    def _under_way(self, now: float) -> list[OpenShard]:
+        """What hosts measure or are asked for, but for those whose turn there is not waited for."""
+        needless = {hand.name for hand in self._needless(now)}
+        late = {id(waiting) for waiting, _ in self._late(now)}
+        busy = {hand.name: hand.waiting for hand in self.hands if hand.waiting is not None}
+        return [w for host, w in busy.items() if host not in needless and id(w) not in late]
 
     def _needless(self, now: float) -> list[Hand]:
         """Hosts that wait for too long for their turn to measure what is their own, by which
@@ -306,11 +315,6 @@ class Dispatch:
             if waiting is not None and waiting is not self._own.get(host)
         ]
         return found
-
-    @property
-    def _measuring(self) -> int:
-        """Hosts that measure now."""
-        return sum(hand.waiting is not None for hand in self._hands.values())
 
     @property
     def hands(self) -> tuple[Hand, ...]:
@@ -352,7 +356,7 @@ class Dispatch:
                 present = await self._present()
                 self._note(present)
                 late = loop.time() - seen_at > ABSENT_S
-                if self._speaking() or (late and not self._hands and self.queued()):
+                if self._speaking() or (late and self.queued()):
                     seen_at = loop.time()
                 elif late:
                     silent = ", or said what it has finished," if self._hands else ""
@@ -470,8 +474,10 @@ class Dispatch:
                 )
 
     def _is_stuck(self, waiting: OpenShard) -> bool:
-        """Whether nobody measures, and no host that is there can be given it any more."""
-        if self._measuring:
+        """Whether nobody measures, and no host that is there can be given it any more; what is
+        measured and only asked for again is not waited for."""
+        busy = [hand.waiting for hand in self.hands if hand.waiting is not None]
+        if any(each.kept is None for each in busy):
             return False
         speak = {hand.name for hand in self._speaking()}
         return bool(speak) and speak <= waiting.failures.keys() | self._unfit.keys()
@@ -515,11 +521,10 @@ class Dispatch:
 
     def _give_up_kept(self, now: float) -> None:
         """End it where nothing is left but what hosts have measured and cannot be had."""
-        own = [each for host, each in self._own.items() if host in self._hands]
-        busy = [hand.waiting for hand in self._hands.values() if hand.waiting is not None]
-        left = [*self._waiting, *own, *busy]
+        left, busy = self._to_come(now), self._under_way(now)
         able = self._able | self._handing
-        if not left or any(w.kept is None or w.host not in able for w in left):
+        either = left + busy
+        if not either or any(w.kept is None or w.host not in able for w in either):
             self._kept_at = now
         if now - self._kept_at < KEPT_S or busy:
             return
@@ -585,7 +590,9 @@ class Dispatch:
                 self._employ(hand, now)
 
     def _employ(self, hand: Hand, now: float) -> None:
-        if self.share is not None and self._measuring >= self.share:
+        # One that waits for its turn for hours keeps no other idle.
+        busy = [w for w in self.hands if w.waiting is not None and w.waited_s(now) < RETURN_S]
+        if self.share is not None and len(busy) >= self.share:
             return
         own = self._own.get(hand.name)
         if own is not None and now < own.again:
@@ -702,11 +709,11 @@ class Dispatch:
             hand.waits_for = ""
 
     def _hear_busy(self, hand: Hand, who: str) -> None:
-        """What a worker measures before it says what it has finished; empty: nothing."""
+        """What a worker measures before it answers what it is asked; empty: nothing."""
         if hand.waits_for != who:
             hand.asked_at = asyncio.get_running_loop().time()
             if who:
-                self._tell(f"{hand.name} says what it has finished once it has measured {who}")
+                self._tell(f"{hand.name} answers once it has measured {who}")
         hand.waits_for = who
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
@@ -714,6 +721,7 @@ class Dispatch:
         has it at once, and where that fails again it has failed there."""
         try:
             await self._gather(hand, waiting, result)
+            hand.losses = 0
             others = [other for other in self._hands.values() if other.waiting is waiting]
             if others:
                 self._tell(f"{waiting.named} was finished on {hand.name}: no other goes on with it")
@@ -747,7 +755,8 @@ class Dispatch:
         lab = lab_of(host, orders[0].lab) or "docker"
         hand.asked_at = asyncio.get_running_loop().time()
         try:
-            why = await self._remote(hand, tasks.see_lab, lab)
+            async with self._hearing_waits(hand, "", self._hear_busy):
+                why = await self._remote(hand, tasks.see_lab, lab)
         finally:
             hand.asked_at = math.inf
         if why:
@@ -950,8 +959,15 @@ class Dispatch:
 
         async def ask(offset: int) -> object:
             wanted = codec.dumps(codec.to_plain(tasks.WantedPiece(result.place, offset)))
+            limit = asyncio.timeout(SENDING_S)
+
+            def hear(hand: Hand, who: str) -> None:  # a worker does one thing at a time
+                hand.waits_for = who
+                until = asyncio.get_running_loop().time() + SENDING_S
+                limit.reschedule(None if who else until)
+
             try:
-                async with asyncio.timeout(SENDING_S) as limit:
+                async with limit, self._hearing_waits(hand, "", hear):
                     return await self._remote(hand, tasks.send_piece, wanted)
             except (TimeoutError, HostLost):  # stuck in that, its worker takes nothing else
                 if limit.expired():

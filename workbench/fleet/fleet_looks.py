@@ -70,7 +70,7 @@ class FleetLooks:
         hosts = []
         for name in (host.name for host in self._fleet.hosts):
             seen = _seen(name, hands.get(name), known.get(name))
-            if seen.does not in ("measuring", "waiting"):  # what it measures it measures to the end
+            if not seen.shard:  # what it measures it measures to the end
                 seen = _given_nothing(seen, held.get(name, ""), out.get(name, ""))
             hosts.append(self._counted(seen, done.get(name, ())))
         return FleetSeen(
@@ -116,14 +116,15 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
             return HostSeen(name, "starting")
         does: HostDoes = "starting" if known.state == "up" else known.state
         return HostSeen(name, does, note=known.note)
-    if hand.waiting is None:
-        return HostSeen(name, "idle")
-    shard = hand.waiting.order.shard
-    words = f"{shard.target}, {counted(len(shard.configurations), 'configuration')}"
-    if hand.waits_for:
+    seen = HostSeen(name, "idle")
+    if hand.waiting is not None:
+        shard = hand.waiting.order.shard
+        words = f"{shard.target}, {counted(len(shard.configurations), 'configuration')}"
+        seen = HostSeen(name, "measuring", words, hand.began)
+    if hand.waits_for:  # before it says what it has finished, too
         note = f"waits for its turn there: {hand.waits_for} measures first"
-        return HostSeen(name, "waiting", words, hand.began, note=note)
-    return HostSeen(name, "measuring", words, hand.began)
+        seen = replace(seen, does="waiting", note=note)
+    return seen
 
 
 def _given_nothing(host: HostSeen, held: str, out: str) -> HostSeen:
@@ -131,7 +132,7 @@ def _given_nothing(host: HostSeen, held: str, out: str) -> HostSeen:
     says more than that it rests here."""
     if held:
         return replace(host, does="held", note=held)
-    if out and host.does == "idle":
+    if out and host.does in ("idle", "waiting"):
         return replace(host, does="out", note=out)
     return host
 
@@ -156,7 +157,10 @@ def left_s(dispatch: Dispatch, now: float) -> float | None:
         for host, own in timed.items()
     }
     busy = {
-        hand.name: (points(hand.waiting.order), max(0.0, now - hand.began))
+        hand.name: (
+            points(hand.waiting.order),
+            0.0 if hand.waits_for else max(0.0, now - hand.began),
+        )
         for hand in dispatch.hands
         if hand.waiting is not None
     }

@@ -25,7 +25,7 @@ from workbench.domain.sample_review import RequestPoint
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
 from workbench.engine.runs.sample_decisions import request_point
-from workbench.fleet.lab_checks import must_be_able
+from workbench.fleet.lab_checks import must_be_able, says_nothing
 from workbench.link.local import LocalClient
 from workbench.link.paging import events_between
 from workbench.log import logger
@@ -110,17 +110,19 @@ class HostEngine:
 
     async def must_be_able(self, lab: str) -> None:
         """Raises `LabError`, `PluginUnknown` where that lab cannot measure here within `ABLE_S`."""
-        name, loop = lab.partition(":")[0], asyncio.get_running_loop()
-        tried_at = loop.time()
-        while name not in self._able:
-            try:
-                await must_be_able(name, self.host.name)
-            except LabError:
-                if loop.time() - tried_at >= ABLE_S:
-                    raise
-                await asyncio.sleep(ABLE_PAUSE_S)
-            else:
-                self._able.add(name)
+        name = lab.partition(":")[0]
+        why = says_nothing(name, self.host.name, ABLE_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ABLE_S):
+                while name not in self._able:
+                    try:
+                        await must_be_able(name, self.host.name)
+                        self._able.add(name)
+                    except LabError as error:
+                        why = error
+                        await asyncio.sleep(ABLE_PAUSE_S)
+        if name not in self._able:
+            raise why
 
     async def _measured(self, order: ShardOrder) -> ShardResult:
         path = session_path(self._engine.workspace, order.session)

@@ -18,14 +18,19 @@ async def must_be_able(lab: str, where: str) -> None:
         async with asyncio.timeout(CHECKING_S):
             checks = await examine_lab(name)
     except TimeoutError:
-        raise LabError(
-            f"the lab {name} did not say within {CHECKING_S:g} s whether it can measure there",
-            where=where,
-            remedy="Run `workbench doctor` on it",
-        ) from None
+        raise says_nothing(name, where, CHECKING_S) from None
     if wrong := next((check for check in checks if check.state == "missing"), None):
         raise LabError(
             f"the lab {name} cannot measure there: {wrong.name}: {wrong.found}",
             where=where,
             remedy=wrong.remedy or None,
         )
+
+
+def says_nothing(name: str, where: str, within_s: float) -> LabError:
+    """Of a lab that takes longer than that to say whether it can measure."""
+    return LabError(
+        f"the lab {name} did not say within {within_s:g} s whether it can measure there",
+        where=where,
+        remedy="Run `workbench doctor` on it",
+    )

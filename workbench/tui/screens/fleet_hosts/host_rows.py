@@ -63,7 +63,7 @@ def _at_rest(host: HostSeen) -> HostSeen:
     done = host.does in ("measuring", "waiting", "starting", "queued")
     return HostSeen(
         host.name, "idle" if done else host.does, "", None, host.shards, host.samples, host.lab_s,
-        host.wall_s, host.measured_s, host.noise, "" if host.does == "waiting" else host.note,
+        host.wall_s, host.measured_s, host.noise, "" if done else host.note,
     )  # fmt: skip
 
 
