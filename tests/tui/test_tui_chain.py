@@ -67,7 +67,7 @@ async def test_a_chain_is_built_by_keys_and_kept_in_its_file(tmp_path: Path) -> 
         assert "can be run" in text
         assert "name: tinyproxy-haproxy" in text
         assert pilot.app.draft.campaign is not None
-    file = tmp_path / ".workbench" / "drafts" / "campaign.yaml"
+    file = tmp_path / ".workbench" / "drafts" / "untitled.yaml"
     assert "series: [tinyproxy, haproxy]" in file.read_text()
 
 
