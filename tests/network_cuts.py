@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -65,8 +66,11 @@ class NetworkCuts:
             for process in (group / "cgroup.procs").read_text().split():
                 with suppress(OSError):
                     (self.root / "cgroup.procs").write_text(process)
-            with suppress(OSError):
-                group.rmdir()
+            latest = time.monotonic() + LONGEST_S
+            while group.exists() and time.monotonic() < latest:
+                with suppress(OSError):  # busy until the kernel is done with who left it
+                    group.rmdir()
+                time.sleep(LOOK_S)
 
     def _group(self) -> None:
         while not self._ended.wait(LOOK_S):
