@@ -3,8 +3,9 @@
 Called as `fresh_demo.py TREE TIMEOUT_S LAB -- COMMAND...`. LAB must be the one that measured, if it
 is not empty. COMMAND is what every program is started by, such as `env -i PATH=...`. Prints after
 how long the first picture was on the screen and the first sample in the session, and the exit code
-after `q`. On a host that was quiet when it began, being later than `PICTURE_WITHIN_S` and
-`SAMPLE_WITHIN_S` fails. Needs nothing but Python's own library.
+after `q`. What came later than `PICTURE_WITHIN_S` or `SAMPLE_WITHIN_S` on a host that was quiet
+when it began is told; with ON_TIME in the environment it fails. Needs nothing but Python's own
+library.
 """
 
 from __future__ import annotations
@@ -171,10 +172,12 @@ def main() -> None:
     print(f"make demo, left by q: exit code {demo.exit_code}", flush=True)
     if demo.picture_s is None or demo.sample_s is None or demo.exit_code != 0:
         sys.exit(demo.last_words() or "it said nothing")
-    if late := verdict(demo, load, cores):
-        sys.exit(late)
     if lab and demo.lab != lab:
         sys.exit(f"lab {lab} was to measure; the session says:\n{demo.shown()}")
+    if late := verdict(demo, load, cores):
+        print(f"late: {late}", flush=True)
+        if os.environ.get("ON_TIME"):
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 #
 # It makes one from what is here: a PATH that holds Python, make and Debian's base system, an empty
 # home, a fresh clone of the last commit. Prints after how long there was a picture and a sample,
-# and exit codes; on a host that was quiet when it began, being late fails. All that it made is removed again, whichever way it ends.
+# and exit codes, and what was late on a host that was quiet when it began; ON_TIME=1 makes that a
+# failure. All that it made is removed again, whichever way it ends.
 #
 # Kinds:
 #   engine          a Docker engine without any image, no registry, no debootstrap (needs root)

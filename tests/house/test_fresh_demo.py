@@ -1,4 +1,4 @@
-"""`scripts/fresh_demo.py`: late is a failure only where nobody else kept the host busy."""
+"""`scripts/fresh_demo.py`: late is told only where nobody else kept the host busy."""
 
 from __future__ import annotations
 
