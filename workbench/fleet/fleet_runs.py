@@ -37,7 +37,8 @@ from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
 from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut
-from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_reports import Connect, FleetReports
 from workbench.fleet.fleet_standing import (
@@ -55,6 +56,7 @@ from workbench.fleet.folding import (
     put_in_place,
     read_piece,
 )
+from workbench.fleet.host_calls import SchedulerLost
 from workbench.fleet.host_engine import one_lab_kind
 from workbench.fleet.host_reaping import reap_hosts
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
