@@ -20,9 +20,9 @@ from workbench.fleet import fleet_runs
 from workbench.fleet.cuts import cut_orders, keep_cut
 from workbench.fleet.fleet_runs import FleetOutcome
 from workbench.fleet.fleet_standing import FleetFolder
-from workbench.fleet.host_calls import SchedulerLost
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.scheduler_clients import SchedulerLost
 from workbench.paths import Workspace
 from workbench.store.session_file import open_session
 

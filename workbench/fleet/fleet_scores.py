@@ -7,7 +7,7 @@ nor hear how far it is."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -30,12 +30,13 @@ from workbench.engine.learning.scoring import (
     table_for,
     together,
 )
+from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_reports import Connect
-from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
+from workbench.fleet.scheduler_clients import connected
 from workbench.link.paging import all_samples
 from workbench.paths import Workspace
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from workbench.models.crossvalidation import Row
     from workbench.models.table import Table
 
-Tell = Callable[[str], None]
 Job = tuple["Table", str, By]
 
 LOOKING_S = 5.0

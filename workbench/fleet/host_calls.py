@@ -23,8 +23,9 @@ from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_engine import lab_of
 from workbench.fleet.host_waits import hear_waits
-from workbench.fleet.named_scheduler import ANSWER_S, workers_of
+from workbench.fleet.named_scheduler import workers_of
 from workbench.fleet.open_shards import Hand
+from workbench.fleet.scheduler_clients import ANSWER_S, SchedulerLost
 from workbench.log import logger
 from workbench.store.bundle import is_whole
 
@@ -35,10 +36,6 @@ CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
 log = logger("fleet")
-
-
-class SchedulerLost(FleetError):
-    """The fleet's own process ended while a campaign was measured."""
 
 
 class HostLost(Exception):
