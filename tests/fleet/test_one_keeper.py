@@ -148,14 +148,10 @@ async def test_a_host_of_another_version_is_refused_with_both_and_what_to_do(
     folder = FleetFolder.of(Workspace(tmp_path), "hosts")
     keeping = keeper.Keeper(fleet, folder, Secrets("", ""), "tls://[::1]:1", tuple)
     task = asyncio.create_task(keeping.keep(fleet.hosts[0]))
-    async with asyncio.timeout(10.0):
-        while keeping.standing.hosts[0].state != "lost":  # noqa: ASYNC110 - it rings no bell
-            await asyncio.sleep(0.01)
+    lost = await once_lost(keeping)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert keeping.standing.hosts[0].note == (
-        "has workbench 0.6.0, this is 0.7.0.dev0; install the same there"
-    )
+    assert lost.note == ("has workbench 0.6.0, this is 0.7.0.dev0; install the same there")
     assert closed == ["lab-a"]
 
 
@@ -176,3 +172,40 @@ def test_a_worker_of_another_version_never_comes_to_the_scheduler(
     assert capsys.readouterr().out == (
         "down has workbench 0.7.0, this is 0.7.0.dev0; install the same there.\n"
     )
+
+
+async def test_a_host_that_is_reached_and_begins_no_program_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would start for ever, and nobody would try it again."""
+
+    class Connection:
+        async def __aenter__(self) -> Connection:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+        async def create_process(self, *_: object, **__: object) -> None:
+            await asyncio.Event().wait()
+
+    async def connected(_: object) -> Connection:
+        return Connection()
+
+    monkeypatch.setattr(keeper, "connect_by_ssh", connected)
+    monkeypatch.setattr(keeper, "BEGINNING_S", 0.05)
+    fleet = Fleet("hosts", (LabHost("lab-a", "ssh"),))
+    folder = FleetFolder.of(Workspace(tmp_path), "hosts")
+    keeping = keeper.Keeper(fleet, folder, Secrets("", ""), "tls://[::1]:1", tuple)
+    task = asyncio.create_task(keeping.keep(fleet.hosts[0]))
+    assert "begins no program within 0.05 s" in (await once_lost(keeping)).note
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def once_lost(keeping: keeper.Keeper) -> HostStanding:
+    """The fleet's first host, once its keeper has lost it."""
+    async with asyncio.timeout(10.0):
+        while keeping.standing.hosts[0].state != "lost":  # noqa: ASYNC110 - it rings no bell
+            await asyncio.sleep(0.01)
+    return keeping.standing.hosts[0]

@@ -58,6 +58,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 HELD_S = 60.0
 """A host that was up for that long has not died at once."""
 STARTING_S = 120.0
+BEGINNING_S = 30.0
+"""How long a host that is reached by SSH may take to begin a program."""
 GRACE_S = 10.0
 """How long a worker may take to tear down what it measures."""
 AWAY_S = 3.0
@@ -346,7 +348,15 @@ async def _worker_at(
 ) -> AsyncIterator[Started]:
     words = [host.python, "-m", "workbench.fleet.lab_worker", owner, __version__]
     command = shlex.join(words)
-    process = await connection.create_process(command, encoding=None)
+    try:
+        async with asyncio.timeout(BEGINNING_S):
+            process = await connection.create_process(command, encoding=None)
+    except TimeoutError:
+        raise LabGone(
+            f"begins no program within {BEGINNING_S:g} s, though it is reached by SSH",
+            where=host.name,
+            remedy="See what it waits for: a disk that hangs; it is tried again meanwhile",
+        ) from None
     # Read all the time, else a worker that writes much there stands still.
     errors = asyncio.create_task(last_line(process.stderr.read))
 
