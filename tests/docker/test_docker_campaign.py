@@ -15,7 +15,7 @@ from real_campaigns import short_campaign
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("known")]  # its images are built
 
 LABEL = "vnf-workbench.session"
-ATTEMPTS, BUDGET = 3, "75s"
+ATTEMPTS, BUDGET = 3, "90s"
 """Of a campaign that a shared host may spoil, which waits no longer for a quiet one."""
 
 
