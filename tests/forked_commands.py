@@ -87,7 +87,7 @@ class Started:
 
     def send_signal(self, number: int) -> None:
         """Its number is nobody else's: it was not yet told that it has ended."""
-        if self.returncode is None and not select.select([self._told], [], [], 0)[0]:
+        if self.poll() is None:
             with suppress(ProcessLookupError):  # it ended just now
                 os.kill(self.pid, number)
 
@@ -96,6 +96,12 @@ class Started:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended. Raises `TimeoutError`."""

@@ -60,8 +60,10 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pool_module, "NICE", NICE)  # tests have it lower
-    pool = Pool()
+    pool = Pool(gives_way=False)
     try:
+        assert await pool.run(os.nice, 0) < NICE, "nothing is measured yet"
+        pool.give_way()
         assert await pool.run(os.nice, 0) == NICE
         with pytest.raises(DataError, match="nothing to judge"):
             await pool.run(_refuse)
@@ -70,7 +72,7 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
         with pytest.raises(EngineError, match="died twice"):
             await pool.run(os._exit, 1)
         assert pool.losses == 2
-        assert await pool.run(abs, -1) == 1
+        assert await pool.run(os.nice, 0) == NICE, "so are those that come after it"
     finally:
         await pool.close()
 

@@ -218,6 +218,7 @@ class LabJob(ABC):
         self.started = True
         await self._begin()
         if self._host_lock is not None:
+            self._pool.give_way()
             for name in await reap_lab(type(self._lab), frozenset()):
                 await self._out.record(
                     Noted("warning", f"removed what a dead session left: {name}")
