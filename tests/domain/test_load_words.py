@@ -65,6 +65,8 @@ def test_a_value_that_nobody_profiled_is_told_with_whose_profile_says_what() -> 
         "100kB; nginx at 10kB"
     )
     assert "put 1MB among the values of filesize in the campaign" in remedy
+    alike = dict.fromkeys(("a", "b", "c"), (1e4,))
+    assert outside_words("filesize_bytes", 1e6, alike)[0].endswith(": a, b and c at 10kB")
     what, _ = outside_words("competitor", "cpu:50", {"haproxy": ("cache", "none")})
     assert what.endswith("profiled: haproxy at cache, none")
     assert outside_words("flows", 4.0, {}) == (

@@ -88,13 +88,18 @@ def outside_words(
     for function, values in known.items():
         whose.setdefault(_covered(key, values), []).append(function)
     told = "; ".join(
-        f"{' and '.join(functions) or 'the whole'} at {at}" for at, functions in whose.items()
+        f"{_together(functions) or 'the whole'} at {at}" for at, functions in whose.items()
     )
     return (
         f"{name}={value_words(key, value)} lies outside everything that was profiled: {told}",
         f"Ask for a value within, or profile it: put {value_words(key, value)} among the values of "
         f"{name} in the campaign, and run that",
     )
+
+
+def _together(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _covered(key: str, values: Sequence[ParameterValue]) -> str:
