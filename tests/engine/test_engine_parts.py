@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -56,15 +57,26 @@ def test_samples_between_clear_the_lab() -> None:
     assert faults.blame(PLACES[0], ERROR) == "once more"
 
 
+def _nice_beside_a_thread() -> int:
+    """As numerical libraries have threads of their own from their import on."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return os.nice(0)
+
+
+def _nice_of_threads() -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, int(name)) for name in os.listdir("/proc/self/task")]
+
+
 async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pool_module, "NICE", NICE)  # tests have it lower
     pool = Pool(gives_way=False)
     try:
-        assert await pool.run(os.nice, 0) < NICE, "nothing is measured yet"
+        assert await pool.run(_nice_beside_a_thread) < NICE, "nothing is measured yet"
         pool.give_way()
         assert await pool.run(os.nice, 0) == NICE
+        assert set(await pool.run(_nice_of_threads)) == {NICE}, "those that it had before as well"
         with pytest.raises(DataError, match="nothing to judge"):
             await pool.run(_refuse)
         with pytest.raises(PluginError, match="'_exit' called exits with 5"):

@@ -101,9 +101,9 @@ class Pool:
         """Something is about to be measured: the worker is nice from now on, and so are those that
         come after it. For good, as only root may take that back."""
         self._gives_way = True
-        if (pid := self.worker_pid()) is not None:
-            with suppress(OSError):  # it died just now
-                os.setpriority(os.PRIO_PROCESS, pid, NICE)
+        for thread in (PROC / str(self.worker_pid()) / "task").glob("*"):  # Linux ranks each alone
+            with suppress(OSError):  # it ended just now
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), NICE)
 
     def remember(self, key: str, value: Any) -> None:
         self.known[key] = value
