@@ -64,7 +64,8 @@ def _nice_beside_a_thread() -> int:
 
 
 def _nice_of_threads() -> list[int]:
-    return [os.getpriority(os.PRIO_PROCESS, int(name)) for name in os.listdir("/proc/self/task")]
+    threads = Path("/proc/self/task").iterdir()
+    return [os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads]
 
 
 async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_dies(
