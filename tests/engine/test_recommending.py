@@ -195,7 +195,11 @@ async def test_where_nothing_holds_what_comes_closest_is_named(
         (asked("jitter<=10ms @ concurrent=80"), KpiUnknown, "was not profiled"),
         (asked("p95<=2min @ concurrent=80"), KpiUnknown, "tells nothing apart"),
         (asked("p95<=1s @ concurrent=8000"), OutsideProfile, " to 500 clients"),
-        (asked("p95<=1s @ concurrent=80, filesize=1MB"), OutsideProfile, "filesize_bytes"),
+        (
+            asked("p95<=1s @ concurrent=80, filesize=1MB"),
+            OutsideProfile,
+            "haproxy and tinyproxy at 10kB",
+        ),
         (asked(SLA, "p95<=1s @ concurrent=81"), SlaContradiction, "different loads"),
         (asked(SLA, confidence=1.0), ConfidenceRefused, "Nothing measured is certain"),
         (asked(SLA, confidence=0.0), ConfidenceRefused, "must be over 0.5"),

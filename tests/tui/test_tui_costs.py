@@ -238,7 +238,7 @@ async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Pat
         question = pilot.app.screen
         assert isinstance(question, ConfirmScreen)
         assert question.question == "Run mine on the lab sim?"
-        assert question.consequence == "The cost is being computed …"
+        assert question.consequence.splitlines()[0] == "The cost is being computed …"
         client.holds.set()
         await until(pilot, lambda: "At most" in question.consequence, "what it costs")
         assert "8 configurations" not in question.consequence
