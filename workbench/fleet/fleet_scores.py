@@ -15,9 +15,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from workbench import __version__
+from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
-from workbench.domain.fleets import Fleet
+from workbench.domain.fleets import STARTED_ELSEWHERE, Fleet, LabHost
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.engine.learning.scoring import (
@@ -32,6 +34,7 @@ from workbench.engine.learning.scoring import (
     short_list,
     table_for,
 )
+from workbench.fleet.fleet_asking import answer_of
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_runs import _alone, _end_after, connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
@@ -40,6 +43,7 @@ from workbench.fleet.host_engine import scoring
 from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
+from workbench.fleet.tasks import be_posted
 from workbench.link.paging import all_samples
 from workbench.paths import Workspace
 
@@ -144,7 +148,7 @@ async def _answered(standing: FleetStanding, scores: HandedScores) -> tuple[int,
     name = standing.fleet.name
     try:
         async with connected(standing) as client:
-            return await scores.run(client, {host.name for host in standing.fleet.hosts})
+            return await scores.run(client, await scores.fit(client, standing.fleet.hosts))
     except FleetError as error:
         raise FleetError(error.what, where=error.where or name, remedy=error.remedy) from None
     except OSError as error:
@@ -170,6 +174,30 @@ class HandedScores:
         self._busy: dict[asyncio.Task[Row], tuple[int, str]] = {}
         """By what waits for it: which job, and at which address."""
         self._refused: Mapping[str, str] = {}
+
+    async def fit(self, client: Client, hosts: Sequence[LabHost]) -> set[str]:
+        """Names of those that may score: all but workers that somebody else has started, or a job,
+        of another version, which are told. Raises `OSError`."""
+        elsewhere = [host for host in hosts if host.kind in STARTED_ELSEWHERE]
+        there = await workers_of(client) if elsewhere else {}
+        asked = [host for host in elsewhere if host.name in there]
+        answers = await asyncio.gather(
+            *(
+                answer_of(client, be_posted, (codec.dumps(codec.to_plain(h)),), there[h.name])
+                for h in asked
+            )
+        )
+        others = {
+            host.name: said
+            for host, said in zip(asked, answers, strict=True)
+            if isinstance(said, str) and said != __version__
+        }
+        for host, said in others.items():
+            self._tell(
+                f"{host} is given nothing: has workbench {said}, this is {__version__}; install "
+                "the same there"
+            )
+        return {host.name for host in hosts} - others.keys()
 
     async def run(self, client: Client, own: Set[str]) -> tuple[int, list[Row]]:
         """How many hosts there were at first, and a row for each job, in their order.
