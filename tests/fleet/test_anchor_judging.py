@@ -22,8 +22,9 @@ from workbench.domain.errors import SessionError
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.lab import HostFacts
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.dispatch import OWN_TRIES, Dispatch
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.ledger import Ledger
+from workbench.fleet.patience import OWN_TRIES
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
 from workbench.store.bundle import MANIFEST
@@ -60,7 +61,7 @@ class Measures(Sends):
 def test_a_host_is_given_nothing_once_it_disagrees_with_itself(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     anchored = own(campaign)
     keys = {order.shard.key for order in anchored.values()}
     shards = split(campaign, 4, run="r", lab="sim", seed=1)
@@ -110,8 +111,8 @@ class FailsAnchors(Measures):
 def test_anchor_points_that_fail_are_tried_again_before_anything_else(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.OWN_PAUSE_S", 0.1)
     monkeypatch.setattr("workbench.fleet.host_doubts.REST_S", 0.1)
     anchored = own(campaign)
     orders = [ShardOrder("r", s, ()) for s in split(campaign, 4, run="r", lab="sim", seed=1)]

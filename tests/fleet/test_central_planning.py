@@ -23,11 +23,13 @@ from workbench.domain.fleets import LabHost, PlannedPoint, ShardFolded, ShardOrd
 from workbench.domain.parameters import Configuration
 from workbench.engine.core import Engine
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import OWN_TRIES, Dispatch, OpenShard
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.folding import read_piece
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.ledger import Ledger
+from workbench.fleet.open_shards import OpenShard
+from workbench.fleet.patience import OWN_TRIES
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, beginning, going_on, split, whole
 from workbench.store.bundle import MANIFEST, digest_of
@@ -247,9 +249,9 @@ def test_what_is_bound_to_a_host_goes_to_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: int, held: int, why: str
 ) -> None:
     """And waits for one that is held, for longer than for one that is gone."""
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
-    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.patience.OWN_PAUSE_S", 0.01)
     monkeypatch.setattr("workbench.fleet.host_doubts.REST_S", 0.01)
     orders = planned_points(tmp_path)
     assert len({order.shard.key for order in orders}) == 2
@@ -302,8 +304,8 @@ def test_planned_points_that_fail_once_cost_no_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Set aside, another host would measure all of it again, whole."""
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.OWN_PAUSE_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.OWN_PAUSE_S", 0.1)
     orders, said = planned_points(tmp_path), list[str]()
     client: Any = FailsAtFirst(tmp_path / "it")
     ledger = Ledger(tmp_path / "kept", {"beta": tmp_path})

@@ -18,11 +18,11 @@ from workbench.domain.fleets import Fleet, FleetRun, LabHost, ShardOrder, ShardR
 from workbench.engine.core import Engine
 from workbench.fleet import fleet_runs
 from workbench.fleet.cuts import cut_orders, keep_cut
-from workbench.fleet.dispatch import SchedulerLost
 from workbench.fleet.fleet_runs import FleetOutcome
 from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.scheduler_clients import SchedulerLost
 from workbench.paths import Workspace
 from workbench.store.session_file import open_session
 
@@ -142,7 +142,7 @@ def test_hosts_come_and_go_and_no_finished_shard_is_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first host is taken off the hosts file, and a third one added, in the middle."""
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.01)
     loaded(tmp_path)
 
     async def twice() -> tuple[LabClient, FleetOutcome | None, LabClient]:

@@ -99,7 +99,7 @@ def dispatched(
 def test_a_campaign_has_no_more_hosts_at_once_than_its_share(
     tmp_path: Path, share: int | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     client = FakeClient("")
     dispatched(tmp_path, client, share, "simulated")
     assert client.most == most
@@ -122,7 +122,7 @@ def test_no_two_campaigns_have_tasks_of_the_same_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dask would give both what one of them came to."""
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     client = Remembers()
     for name in ("one", "other"):
         dispatched(tmp_path / name, client, 1, "simulated")
@@ -151,7 +151,7 @@ def test_hosts_on_which_the_campaign_s_lab_cannot_measure_are_given_nothing(tmp_
 def test_what_fails_is_told_by_target_and_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     said: list[str] = []
     dispatch = dispatched(tmp_path, FakeClient(""), None, "simulated", said)
     for key, shard in dispatch.set_aside.items():
@@ -183,8 +183,8 @@ class OneLeaves(FakeClient):
 def test_a_host_that_measures_nothing_is_gone_and_nothing_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.2)
     said: list[str] = []
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     client: Any = OneLeaves("")
@@ -217,7 +217,7 @@ class OneComes(FakeClient):
 def test_a_host_that_may_come_is_waited_for_where_no_other_can_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     client: Any = OneComes("")
     dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), lambda _: None)

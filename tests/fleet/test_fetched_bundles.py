@@ -14,10 +14,12 @@ from test_dispatch_shares import HOSTS, FakeClient, manifest_of
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
-from workbench.fleet.dispatch import TRIES, Dispatch, Hand, OpenShard
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.fetched_bundles import NotFetched, store_fetched
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.open_shards import Hand, OpenShard
+from workbench.fleet.patience import TRIES
 from workbench.fleet.tasks import WantedPiece, piece_of
 from workbench.paths import Workspace
 from workbench.sampling.shards import split
@@ -78,7 +80,7 @@ def run(
     bound: str = "",
 ) -> Dispatch:
     """Two shards, to the end."""
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     dispatch = Dispatch(client, orders(tmp_path), {}, Ledger(tmp_path / "kept", {}), tell)  # type: ignore[arg-type]
     dispatch.hosts = {name: LabHost(name, "simulated") for name in hosts}
     dispatch.bind({order.shard.key: bound for order in orders(tmp_path)})
@@ -189,8 +191,8 @@ def test_a_bundle_comes_in_pieces_of_a_size(
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.KEPT_PAUSE_S", 0.02)
-    monkeypatch.setattr("workbench.fleet.dispatch.KEPT_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.patience.KEPT_PAUSE_S", 0.02)
+    monkeypatch.setattr("workbench.fleet.patience.KEPT_S", 0.2)
 
 
 def in_the_way(tmp_path: Path) -> list[Path]:
@@ -253,7 +255,7 @@ class SendsLate(Sends):
 def test_a_host_that_does_not_send_what_it_measured_is_not_waited_for_without_end(
     finds: bytes | None, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.SENDING_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.patience.SENDING_S", 0.1)
     said: list[str] = []
     client = SendsLate(GOOD, digest, finds)
     dispatch = run(tmp_path, client, monkeypatch, tell=said.append)
@@ -283,7 +285,7 @@ class SendsAfterAnother(Sends):
 def test_a_host_that_measures_for_another_campaign_first_has_not_failed_to_send(
     hangs: bool, tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.SENDING_S", 0.3)
+    monkeypatch.setattr("workbench.fleet.patience.SENDING_S", 0.3)
     monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
     monkeypatch.setattr("workbench.fleet.host_waits.AGAIN_S", 0.02)
     said: list[str] = []
@@ -311,7 +313,7 @@ def test_a_host_of_which_something_is_gathered_loses_nothing_in_a_row(
 def test_a_host_out_of_service_is_given_nothing_and_hands_over_what_it_has(
     tmp_path: Path, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
     blocks, client = in_the_way(tmp_path), Sends(GOOD, digest, None)
     said: list[str] = []
 

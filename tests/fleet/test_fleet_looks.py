@@ -11,10 +11,10 @@ import pytest
 from test_late_hosts import dispatch_of, orders_of
 
 from workbench.domain.fleets import Fleet, FleetSeen, LabHost
-from workbench.fleet.dispatch import Hand, OpenShard
 from workbench.fleet.fleet_looks import FleetLooks, left_s, points
 from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.host_doubts import IN_A_ROW
+from workbench.fleet.open_shards import Hand, OpenShard
 from workbench.fleet.security import Secrets
 from workbench.paths import Workspace
 

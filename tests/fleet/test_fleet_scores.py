@@ -21,7 +21,7 @@ from workbench.cli.lab_fleet import _show
 from workbench.domain import codec
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet import fleet_asking, fleet_runs, fleet_scores, tasks
+from workbench.fleet import fleet_asking, fleet_lifecycle, fleet_scores, tasks
 from workbench.fleet.fleet_scores import HandedScores, scored_alone
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.host_engine import HostEngine
@@ -262,7 +262,7 @@ async def test_a_fleet_does_not_end_while_its_hosts_score(
     async def end(pid: int) -> None:
         ended.append(pid)
 
-    monkeypatch.setattr(fleet_runs, "_end_keeper", end)
+    monkeypatch.setattr(fleet_lifecycle, "_end_keeper", end)
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda pid: pid == os.getpid())
     using = fleet_scores._using(FLEET, workspace, "demo-real", print)
     with pytest.raises(FleetError, match="is not up"):
@@ -277,10 +277,10 @@ async def test_a_fleet_does_not_end_while_its_hosts_score(
         assert [each.session for each in Leases(folder.leases).measuring()] == [name]
         told: list[str] = []
         with monkeypatch.context() as another_process:
-            another_process.setattr(fleet_runs.os, "getpid", lambda: 0)
-            await fleet_runs._end_after(workspace, FLEET, told.append)
+            another_process.setattr(fleet_lifecycle.os, "getpid", lambda: 0)
+            await fleet_lifecycle.end_after(workspace, FLEET, told.append)
             with pytest.raises(UsageError, match=f"{name} .* is measured with it"):
-                await fleet_runs.go_down(workspace, FLEET, print)
+                await fleet_lifecycle.go_down(workspace, FLEET, print)
         assert told == [
             f"the fleet hosts stays up: {name} (process {os.getpid()}) is measured with it"
         ]

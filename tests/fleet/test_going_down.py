@@ -11,8 +11,8 @@ import pytest
 
 from workbench.domain.attaching import SshAddress
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet import fleet_runs, host_reaping
-from workbench.fleet.fleet_runs import go_down
+from workbench.fleet import fleet_lifecycle, host_reaping
+from workbench.fleet.fleet_lifecycle import go_down
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.host_reaping import HostReaped
 from workbench.fleet.security import Secrets
@@ -38,7 +38,7 @@ def test_a_worker_here_that_does_not_end_is_told_and_all_else_ends(
         reaped.append(host.name)
         return HostReaped()
 
-    monkeypatch.setattr(fleet_runs, "end_stray", hangs)
+    monkeypatch.setattr(fleet_lifecycle, "end_stray", hangs)
     monkeypatch.setattr(host_reaping, "reaped_over_ssh", reaping)
     assert asyncio.run(go_down(workspace, Fleet("hosts", (FAR,)), said.append)) is False
     assert reaped == ["lab-a"]
@@ -54,9 +54,9 @@ def test_a_fleet_that_cannot_go_down_keeps_no_campaign_back(
     def refused(_: FleetFolder) -> None:
         raise FleetError("is still being started or ended by another process")
 
-    monkeypatch.setattr(fleet_runs, "_alone", refused)
+    monkeypatch.setattr(fleet_lifecycle, "_alone", refused)
     said: list[str] = []
-    asyncio.run(fleet_runs._end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
+    asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
     assert said == ["warning: is still being started or ended by another process."]
 
 

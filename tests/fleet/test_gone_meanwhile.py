@@ -13,11 +13,12 @@ import pytest
 from test_dispatch_shares import FakeClient
 
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet.dispatch import Dispatch, SchedulerLost
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.fleet_asking import asked, sessions_of_hosts, well
-from workbench.fleet.fleet_runs import go_down
+from workbench.fleet.fleet_lifecycle import go_down
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.ledger import Ledger
+from workbench.fleet.scheduler_clients import SchedulerLost
 from workbench.fleet.security import Secrets
 from workbench.fleet.tasks import NoLabHost, list_sessions
 from workbench.paths import Workspace

@@ -13,11 +13,12 @@ from test_dispatch_shares import HOSTS, FakeClient, FakeFuture, first_shard
 
 from workbench.domain.fleets import Fleet, LabHost, ShardOrder
 from workbench.fleet import hearing
-from workbench.fleet.dispatch import TICK_S, Dispatch
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.hearing import VANISHED_S, Hearing
 from workbench.fleet.keeper import AWAY_S, _scheduling
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.named_scheduler import LOOKING_S
+from workbench.fleet.patience import TICK_S
 from workbench.fleet.security import configure, made
 
 NOTICED_S = 30.0
@@ -112,8 +113,8 @@ class OneVanishes(FakeClient):
 
 def test_a_campaign_notices_and_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hearing, "VANISHED_S", 0.3)
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.01)
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.1)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.1)
     said: list[str] = []
     orders = [ShardOrder("r", first_shard(tmp_path), (), "sim")]
     client: Any = OneVanishes("")

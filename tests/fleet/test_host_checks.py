@@ -201,8 +201,8 @@ class AnotherFirst(FakeClient):
 def test_a_host_that_measures_for_another_campaign_before_it_looks_at_its_lab_is_not_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.2)
     monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
     said: list[str] = []
     dispatched(tmp_path, AnotherFirst(""), None, "ssh", said)

@@ -65,7 +65,7 @@ def run(tmp_path: Path, client: SomeAreBroken, said: list[str], most: int = 99) 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
 
 
 def test_three_broken_hosts_set_nothing_aside_that_a_good_one_can_measure(tmp_path: Path) -> None:

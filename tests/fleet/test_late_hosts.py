@@ -18,11 +18,13 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.fleets import HostSeen, LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.fleet.central_planning import CentralPlanning, FleetRound
-from workbench.fleet.dispatch import KEPT_S, RETURN_S, Dispatch, Hand, OpenShard
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.fetched_bundles import NotFetched
 from workbench.fleet.fleet_looks import _seen
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger
+from workbench.fleet.open_shards import Hand, OpenShard
+from workbench.fleet.patience import KEPT_S, RETURN_S
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
 from workbench.store.bundle import MANIFEST
@@ -74,7 +76,7 @@ def made(looks: int) -> AlphaComesLate:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
 
 
 @pytest.mark.parametrize(("looks", "alone"), [(40, False), (10**6, True)])
@@ -82,7 +84,7 @@ def test_what_is_meant_for_a_host_waits_for_it_as_long_as_it_may_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, alone: bool
 ) -> None:
     """Else one that comes late would have no configuration, and nothing to do in any round."""
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.1 if alone else 30.0)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.1 if alone else 30.0)
     client, orders = made(looks), orders_of(tmp_path)
     dispatch = dispatch_of(tmp_path, client, orders, {})
     keys = [order.shard.key for order in orders]
@@ -103,7 +105,7 @@ class NobodyYet(AlphaComesLate):
 def test_a_campaign_goes_on_once_its_hosts_leave_the_queue_of_slurm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.ABSENT_S", 0.02)
+    monkeypatch.setattr("workbench.fleet.patience.ABSENT_S", 0.02)
     client = NobodyYet(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
     client.looks, orders = 30, orders_of(tmp_path)
     dispatch = dispatch_of(tmp_path, client, orders, {})
@@ -135,7 +137,7 @@ def test_a_host_in_the_queue_of_slurm_is_waited_for_where_those_that_are_there_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("ABSENT_S", "RETURN_S"):
-        monkeypatch.setattr(f"workbench.fleet.dispatch.{limit}", 0.02)
+        monkeypatch.setattr(f"workbench.fleet.patience.{limit}", 0.02)
     client = AlphaIsSilent(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
     client.looks, orders = 40, orders_of(tmp_path)
     dispatch = dispatch_of(tmp_path, client, orders, {})
@@ -236,7 +238,7 @@ def test_nobody_waits_for_long_for_a_host_that_waits_for_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others begin what is meant for it, and its anchor points are of no use without."""
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", 0.2)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 0.2)
     monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
     said: list[str] = []
     client = AlphaWaitsForAnn(GOOD, hashlib.sha256(GOOD[MANIFEST]).hexdigest())
@@ -276,7 +278,7 @@ def test_no_round_waits_for_long_for_a_host_that_waits_for_its_turn(
     alphas, betas = first[0].shard.key, (first[1].shard.key, then[1].shard.key)
 
     async def given(orders: list[ShardOrder], before: Dispatch | None, wait_s: float) -> Dispatch:
-        monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", wait_s)
+        monkeypatch.setattr("workbench.fleet.patience.RETURN_S", wait_s)
         dispatch = dispatch_of(tmp_path, client, orders, {})
         dispatch._tell = said.append
         dispatch.bind({alphas: "alpha", **dict.fromkeys(betas, "beta")})

@@ -26,7 +26,7 @@ from workbench.domain.questions import Recommend
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
 from workbench.fleet import tasks
-from workbench.fleet.dispatch import Dispatch, OpenShard
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_looks import FleetLooks
 from workbench.fleet.fleet_runs import FleetWork, folded_session
@@ -34,6 +34,7 @@ from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.folding import FoldedAs, ShardSession, fold, put_in_place, read_piece
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.ledger import Ledger
+from workbench.fleet.open_shards import OpenShard
 from workbench.link.local import LocalClient
 from workbench.models.host_factors import compare_hosts
 from workbench.paths import Workspace

@@ -225,7 +225,7 @@ async def test_a_scheduler_that_does_not_answer_for_a_moment_has_lost_no_host(
             raise TimeoutError
         return {"alpha": "tls://192.0.2.1:1"}
 
-    monkeypatch.setattr(named_scheduler, "_client", client)
+    monkeypatch.setattr(named_scheduler, "client_of", client)
     monkeypatch.setattr(named_scheduler, "workers_of", workers)
     monkeypatch.setattr(named_scheduler, "LOOKING_S", 0.02)
     monkeypatch.setattr(named_scheduler, "VANISHED_S", 1.0)

@@ -13,7 +13,7 @@ import pytest
 
 from workbench.domain.errors import LabGone, UsageError
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet import fleet_runs, keeper, lab_worker, slurm_jobs
+from workbench.fleet import fleet_lifecycle, keeper, lab_worker, slurm_jobs
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.security import Secrets
 from workbench.paths import Workspace
@@ -34,14 +34,14 @@ def test_of_two_commands_that_start_a_fleet_one_does(
         hosts = (HostStanding("alpha", "up"),)
         folder.write(FleetStanding(fleet, os.getpid(), "tls://[::1]:1", Secrets("", ""), hosts))
 
-    monkeypatch.setattr(fleet_runs, "_start_keeper", start)
-    monkeypatch.setattr(fleet_runs, "expired", lambda _: "")
+    monkeypatch.setattr(fleet_lifecycle, "_start_keeper", start)
+    monkeypatch.setattr(fleet_lifecycle, "expired", lambda _: "")
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda pid: pid == os.getpid())
     other = Fleet("hosts", (*FLEET.hosts, LabHost("beta", "simulated")))
 
     async def both() -> list[Any]:
-        up = [fleet_runs.come_up(fleet, workspace, lambda _: None) for fleet in (FLEET, FLEET)]
-        last = fleet_runs.come_up(other, workspace, lambda _: None)
+        up = [fleet_lifecycle.come_up(fleet, workspace, lambda _: None) for fleet in (FLEET, FLEET)]
+        last = fleet_lifecycle.come_up(other, workspace, lambda _: None)
         return await asyncio.gather(*up, last, return_exceptions=True)
 
     one, two, refused = asyncio.run(both())

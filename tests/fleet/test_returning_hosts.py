@@ -11,9 +11,10 @@ from test_dispatch_shares import FakeClient, first_shard, manifest_of
 
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
-from workbench.fleet.dispatch import TRIES, Dispatch
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.patience import TRIES
 from workbench.store.bundle import MANIFEST, digest_of
 
 RETURN_S = 0.2
@@ -82,8 +83,8 @@ def run(
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
-    monkeypatch.setattr("workbench.fleet.dispatch.RETURN_S", RETURN_S)
+    monkeypatch.setattr("workbench.fleet.patience.TICK_S", 0.005)
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", RETURN_S)
     monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
 
 
@@ -131,7 +132,7 @@ def test_a_host_that_is_there_and_says_nothing_is_not_waited_for_for_ever(tmp_pa
 def test_a_fleet_of_hosts_that_say_nothing_is_told_to_be_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr("workbench.fleet.dispatch.ABSENT_S", RETURN_S)
+    monkeypatch.setattr("workbench.fleet.patience.ABSENT_S", RETURN_S)
     client: Any = AlphaHasIt(tmp_path / "it", answers_after_s=100.0)
     order = ShardOrder("r", first_shard(tmp_path), (), "sim")
     dispatch = Dispatch(client, [order], {}, Ledger(tmp_path / "kept", {}), lambda _: None)

@@ -14,7 +14,7 @@ import pytest
 from workbench.domain import codec
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet import fleet_runs, keeper
+from workbench.fleet import fleet_lifecycle, keeper
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.leases import Contender, Leases
 from workbench.fleet.security import Secrets
@@ -83,8 +83,8 @@ def ended(folder: FleetFolder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     async def end(pid: int) -> None:
         found.append(pid)
 
-    monkeypatch.setattr(fleet_runs, "_end_keeper", end)
-    monkeypatch.setattr(fleet_runs, "expired", lambda _: "")
+    monkeypatch.setattr(fleet_lifecycle, "_end_keeper", end)
+    monkeypatch.setattr(fleet_lifecycle, "expired", lambda _: "")
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda pid: pid == os.getpid())
     stand(folder, "queued")
     return found
@@ -100,13 +100,13 @@ def test_a_campaign_that_ends_leaves_the_fleet_to_the_others(
 ) -> None:
     said: list[str] = []
     with Leases(folder.leases).contending("mine"), measured(folder, "b") as process:
-        asyncio.run(fleet_runs._end_after(Workspace(tmp_path), FLEET, said.append))
+        asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), FLEET, said.append))
         assert said == [f"the fleet hosts stays up: b (process {process.pid}) is measured with it"]
     folder.let_stay(True)
-    asyncio.run(fleet_runs._end_after(Workspace(tmp_path), FLEET, said.append))
+    asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), FLEET, said.append))
     assert (ended, said[1:]) == ([], [])
     folder.let_stay(False)
-    asyncio.run(fleet_runs._end_after(Workspace(tmp_path), FLEET, said.append))
+    asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), FLEET, said.append))
     assert ended == [os.getpid()]
 
 
@@ -118,9 +118,9 @@ def test_a_fleet_does_not_go_down_under_a_campaign(
         measured(folder, "b") as process,
         pytest.raises(UsageError, match=rf"hosts: b \(process {process.pid}\) is measured with it"),
     ):
-        asyncio.run(fleet_runs.go_down(Workspace(tmp_path), FLEET, print))
+        asyncio.run(fleet_lifecycle.go_down(Workspace(tmp_path), FLEET, print))
     assert ended == []
-    assert asyncio.run(fleet_runs.go_down(Workspace(tmp_path), FLEET, print))
+    assert asyncio.run(fleet_lifecycle.go_down(Workspace(tmp_path), FLEET, print))
     assert ended == [os.getpid()]
     assert not folder.stays
 
@@ -131,17 +131,17 @@ def test_what_a_person_brings_up_stays_whoever_started_it(
     del ended
     other = Fleet("hosts", (*FLEET.hosts, LabHost("beta", "simulated")))
     with pytest.raises(UsageError, match="is up with another hosts file"):
-        asyncio.run(fleet_runs.come_up(other, Workspace(tmp_path), print))
+        asyncio.run(fleet_lifecycle.come_up(other, Workspace(tmp_path), print))
     assert not folder.stays
-    asyncio.run(fleet_runs.come_up(FLEET, Workspace(tmp_path), print))
+    asyncio.run(fleet_lifecycle.come_up(FLEET, Workspace(tmp_path), print))
     assert folder.stays
-    asyncio.run(fleet_runs._let_end(folder))
+    asyncio.run(fleet_lifecycle.let_end(folder))
     assert folder.stays, "it is up"
     folder.clear()
     with measured(folder, "b"):
-        asyncio.run(fleet_runs._let_end(folder))
+        asyncio.run(fleet_lifecycle.let_end(folder))
         assert folder.stays, "who measures with it starts it again"
-    asyncio.run(fleet_runs._let_end(folder))
+    asyncio.run(fleet_lifecycle.let_end(folder))
     assert not folder.stays, "its keeper died: what comes up now is a campaign's"
 
 
@@ -149,14 +149,14 @@ def test_a_campaign_waits_for_the_queue_of_slurm_and_a_person_does_not(
     folder: FleetFolder, ended: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del ended
-    monkeypatch.setattr(fleet_runs, "STARTING_S", 0.15)
+    monkeypatch.setattr(fleet_lifecycle, "STARTING_S", 0.15)
     said: list[str] = []
 
     async def whole() -> None:
-        standing = await fleet_runs.come_up(FLEET, Workspace(tmp_path), said.append)
+        standing = await fleet_lifecycle.come_up(FLEET, Workspace(tmp_path), said.append)
         assert [host.state for host in standing.hosts] == ["queued"]
         assert said == []
-        up = fleet_runs.come_up(FLEET, Workspace(tmp_path), said.append, stays=False)
+        up = fleet_lifecycle.come_up(FLEET, Workspace(tmp_path), said.append, stays=False)
         waiting = asyncio.create_task(up)
         await asyncio.sleep(0.6)
         assert not waiting.done()
@@ -175,6 +175,6 @@ def test_a_keeper_that_dies_as_it_starts_is_not_waited_for(
     (folder.root / "keeper.err").write_text("Traceback\nMemoryError\n")
     looks = iter([True] * 3)
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: next(looks, False))
-    up = fleet_runs.come_up(FLEET, Workspace(tmp_path), print)
+    up = fleet_lifecycle.come_up(FLEET, Workspace(tmp_path), print)
     with pytest.raises(FleetError, match="keeps its hosts up has ended: MemoryError"):
         asyncio.run(asyncio.wait_for(up, LONGEST_S))

@@ -77,7 +77,7 @@ def up(hosts: HostsArgument = Path("hosts.yaml"), scheduler: SchedulerOption = "
 
     needed()
     fleet = read_fleet(hosts, scheduler)
-    from workbench.fleet.fleet_runs import come_up
+    from workbench.fleet.fleet_lifecycle import come_up
 
     standing = execute(come_up(fleet, current_workspace(), say))
     _show(standing.hosts, fleet.name)
@@ -117,7 +117,7 @@ def down(hosts: HostsArgument = Path("hosts.yaml")) -> None:
 
     needed()
     fleet = read_fleet(hosts)
-    from workbench.fleet.fleet_runs import go_down
+    from workbench.fleet.fleet_lifecycle import go_down
 
     ended = execute(go_down(current_workspace(), fleet, say))
     say(f"the fleet {fleet.name} {'is down' if ended else 'was not up'}")

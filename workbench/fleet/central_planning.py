@@ -23,9 +23,10 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.learning.guarded import GuardedSampler
 from workbench.engine.learning.sampler_worker import space_of
-from workbench.fleet.dispatch import Dispatch, OpenShard, Tell
-from workbench.fleet.dispatched import Gathered
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.dispatched import Gathered, Tell
 from workbench.fleet.folding import ShardSession, read_piece
+from workbench.fleet.open_shards import OpenShard
 from workbench.log import logger
 from workbench.models.host_factors import compare_hosts
 from workbench.models.host_terms import HostTerm, on_one_host, terms_of

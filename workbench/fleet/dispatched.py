@@ -1,11 +1,15 @@
-"""What a shard came to."""
+"""What comes of a dispatch: sentences meanwhile, and of each shard its bundle."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.domain.fleets import ShardOrder, ShardResult
+
+Tell = Callable[[str], None]
+"""Say a sentence to whoever gave the command."""
 
 
 @dataclass(frozen=True)

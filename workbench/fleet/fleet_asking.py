@@ -11,10 +11,10 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import Fleet
 from workbench.domain.sessions import SessionSummary
 from workbench.fleet import tasks
-from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.host_waits import LONGEST_SAID
 from workbench.fleet.named_scheduler import workers_of
+from workbench.fleet.scheduler_clients import ANSWER_S, connected
 from workbench.paths import Workspace, shipped
 from workbench.store import catalogue
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 T = TypeVar("T")
-
-ANSWER_S = 15.0
-"""How long a host may take to answer."""
 
 
 async def sessions_of_hosts(

@@ -10,10 +10,11 @@ from dataclasses import replace
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import Fleet, FleetSeen, HostDoes, HostSeen, ShardOrder
-from workbench.fleet.dispatch import Dispatch, Hand
+from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
 from workbench.fleet.folding import read_piece
+from workbench.fleet.open_shards import Hand
 from workbench.log import logger
 from workbench.models.host_factors import own_noise
 from workbench.sampling.shard_times import time_left_s

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set
 from contextlib import ExitStack, asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -34,15 +34,17 @@ from workbench.engine.learning.scoring import (
     short_list,
     table_for,
 )
+from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_asking import answer_of
+from workbench.fleet.fleet_lifecycle import _alone, end_after
 from workbench.fleet.fleet_reports import Connect
-from workbench.fleet.fleet_runs import _alone, _end_after, connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.host_engine import scoring
 from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
+from workbench.fleet.scheduler_clients import connected
 from workbench.fleet.tasks import be_posted
 from workbench.link.paging import all_samples
 from workbench.paths import Workspace
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from workbench.models.crossvalidation import Row
     from workbench.models.table import Table
 
-Tell = Callable[[str], None]
 Job = tuple["Table", str, By]
 
 LOOKING_S = 5.0
@@ -136,7 +137,7 @@ async def _using(
             yield standing, name
         finally:
             used.close()
-            await _end_after(workspace, fleet, tell)
+            await end_after(workspace, fleet, tell)
 
 
 async def _answered(standing: FleetStanding, scores: HandedScores) -> tuple[int, list[Row]]:

@@ -21,7 +21,7 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import LabHost
 from workbench.engine.runs.strays import reap_strays
-from workbench.fleet.dispatch import Tell
+from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_standing import FleetError, end_stray
 from workbench.fleet.keeper import last_line
 from workbench.fleet.tasks import LONGEST_WORD

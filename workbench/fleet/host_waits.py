@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from workbench.fleet import tasks
+from workbench.fleet.scheduler_clients import ANSWER_S
 from workbench.log import logger
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 FIRST_S, AGAIN_S = 5.0, 30.0
 """After which it is asked, and again."""
-ANSWER_S = 15.0
 LONGEST_SAID = 500
 
 log = logger("fleet")

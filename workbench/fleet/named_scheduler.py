@@ -13,13 +13,13 @@ from workbench.domain.errors import UsageError
 from workbench.domain.fleets import NamedScheduler
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import VANISHED_S, Hearing
-from workbench.fleet.security import Secrets, configure, expired
+from workbench.fleet.scheduler_clients import ANSWER_S, client_of
+from workbench.fleet.security import Secrets, expired
 from workbench.log import logger
 
 if TYPE_CHECKING:
     from distributed import Client
 
-ANSWER_S = 15.0
 LARGEST_FILE = 2**20
 LOOKING_S = 1.0
 LAB = "lab"
@@ -103,7 +103,7 @@ async def must_answer(named: NamedScheduler, secrets: Secrets) -> None:
         why = str(error) or f"within {ANSWER_S:g} s"
         raise FleetError(f"does not answer: {why}", where=named.address) from None
     try:
-        async with _client(named.address, secrets) as client:
+        async with client_of(named.address, secrets) as client:
             await workers_of(client)
     except OSError:
         raise FleetError(
@@ -130,7 +130,7 @@ async def listening(
         nonlocal answered
         while True:
             try:
-                async with _client(named.address, secrets) as client:
+                async with client_of(named.address, secrets) as client:
                     while True:
                         found = await workers_of(client, hearing)
                         answered = loop.time()
@@ -176,18 +176,3 @@ async def workers_of(client: Client, hearing: Hearing | None = None) -> dict[str
         if worker["resources"].get(LAB)
         and not (hearing is not None and hearing.is_silent(address, worker["last_seen"]))
     }
-
-
-@asynccontextmanager
-async def _client(address: str, secrets: Secrets) -> AsyncIterator[Client]:
-    from distributed import Client
-
-    configure()
-    client = await Client(
-        address, security=secrets.security(), asynchronous=True, set_as_default=False,
-        timeout=f"{ANSWER_S:g}s",
-    )  # fmt: skip
-    try:
-        yield client
-    finally:
-        await client.close()
