@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from contextlib import ExitStack, asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,20 @@ async def scored_by_fleet(
     DataError, UsageError
         As the engine says them.
     """
+    leases = Leases(FleetFolder.of(workspace, fleet.name).leases)
+    async with _using(fleet, workspace, asked.session, tell) as (standing, name):
+        return await _scored(
+            asked, connect, standing, lambda jobs: HandedScores(name, jobs, leases, tell)
+        )
+
+
+async def _scored(
+    asked: ScoreModels,
+    connect: Connect,
+    standing: FleetStanding,
+    handed: Callable[[Sequence[Job]], HandedScores],
+) -> ModelsScored:
+    """By a fleet that stays up meanwhile."""
     from workbench.models.crossvalidation import best_marked
 
     given = await _material(asked, connect)
@@ -92,12 +106,10 @@ async def scored_by_fleet(
         jobs += [(table, name, asked.by) for name in names]
     if not jobs:
         raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
-    async with _using(fleet, workspace, asked.session, tell) as (standing, name):
-        leases = Leases(FleetFolder.of(workspace, fleet.name).leases)
-        hosts, rows = await _answered(standing, HandedScores(name, jobs, leases, tell))
+    hosts, rows = await _answered(standing, handed(jobs))
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
-    note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
+    note = f"scored by {counted(hosts, 'host')} of {standing.fleet.name}; nothing is stored"
     return ModelsScored(tuple(scores), notes=(note,))
 
 
