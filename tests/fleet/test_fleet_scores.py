@@ -16,7 +16,9 @@ import pytest
 from driving import Workbench
 from test_dispatch_shares import FakeFuture
 
+from workbench import __version__
 from workbench.cli.lab_fleet import _show
+from workbench.domain import codec
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet import fleet_asking, fleet_lifecycle, fleet_scores, tasks
@@ -153,7 +155,10 @@ class FakeHosts:
             asyncio.get_running_loop().call_later(0.02, answer)
         return future
 
-    async def run(self, work: Any, about: str, *, workers: list[str], **_: Any) -> dict[str, str]:
+    async def run(self, work: Any, about: Any, *, workers: list[str], **_: Any) -> dict[str, str]:
+        if work is tasks.be_posted:
+            name = codec.from_plain(codec.loads(about), LabHost).name
+            return dict.fromkeys(workers, "0.6.0" if name == "old" else __version__)
         assert (work, about) == (tasks.whom_it_waits_for, "scoring of s")
         return dict.fromkeys(workers, self.before)
 
@@ -230,6 +235,18 @@ async def test_a_host_that_is_held_or_that_a_campaign_has_first_is_given_no_scor
     client.before = ""
     with pytest.raises(FleetError, match=r"not scored: alpha has not answered for 0\.3 s"):
         await scoring
+
+
+async def test_a_worker_of_another_version_scores_nothing_and_is_told(tmp_path: Path) -> None:
+    """Workers that somebody else starts were seen by no keeper."""
+    hosts = [LabHost("old", "dask"), LabHost("new", "slurm"), LabHost("gone", "dask")]
+    said: list[str] = []
+    client: Any = FakeHosts("old", "new", "alpha")
+    fit = await handed(tmp_path, said).fit(client, [*hosts, LabHost("alpha", "ssh")])
+    assert fit == {"new", "gone", "alpha"}
+    assert said == [
+        f"old is given nothing: has workbench 0.6.0, this is {__version__}; install the same there"
+    ]
 
 
 FLEET = Fleet("hosts", (LabHost("alpha", "simulated"),))

@@ -101,7 +101,7 @@ async def asked(
             present = await workers_of(client)
             asking = {name: there for name, there in present.items() if name in own}
             answers = await asyncio.gather(
-                *(_answer(client, work, about, there) for there in asking.values())
+                *(answer_of(client, work, about, there) for there in asking.values())
             )
     except OSError as error:
         raise FleetError(
@@ -112,13 +112,13 @@ async def asked(
     return dict(zip(asking, answers, strict=True))
 
 
-async def _answer(
+async def answer_of(
     client: Client,
     work: Callable[..., Awaitable[T]],
-    about: Sequence[str],
+    about: Sequence[str | bytes],
     address: str,
 ) -> T | Exception:
-    """What one host answers, or why it does not."""
+    """What the worker at that address answers within `ANSWER_S`, or why it does not."""
     try:
         async with asyncio.timeout(ANSWER_S):
             said = await client.run(work, *about, on_error="return", workers=[address])

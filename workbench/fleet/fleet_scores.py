@@ -15,9 +15,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from workbench import __version__
+from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
-from workbench.domain.fleets import Fleet
+from workbench.domain.fleets import STARTED_ELSEWHERE, Fleet, LabHost
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.engine.learning.scoring import (
@@ -33,6 +35,7 @@ from workbench.engine.learning.scoring import (
     table_for,
 )
 from workbench.fleet.dispatched import Tell
+from workbench.fleet.fleet_asking import answer_of
 from workbench.fleet.fleet_lifecycle import end_after, only_one
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
@@ -42,6 +45,7 @@ from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
 from workbench.fleet.scheduler_clients import connected
+from workbench.fleet.tasks import be_posted
 from workbench.link.paging import all_samples
 from workbench.paths import Workspace
 
@@ -70,6 +74,20 @@ async def scored_by_fleet(
     DataError, UsageError
         As the engine says them.
     """
+    leases = Leases(FleetFolder.of(workspace, fleet.name).leases)
+    async with _using(fleet, workspace, asked.session, tell) as (standing, name):
+        return await _scored(
+            asked, connect, standing, lambda jobs: HandedScores(name, jobs, leases, tell)
+        )
+
+
+async def _scored(
+    asked: ScoreModels,
+    connect: Connect,
+    standing: FleetStanding,
+    handed: Callable[[Sequence[Job]], HandedScores],
+) -> ModelsScored:
+    """By a fleet that stays up meanwhile."""
     from workbench.models.crossvalidation import best_marked
 
     given = await _material(asked, connect)
@@ -88,12 +106,10 @@ async def scored_by_fleet(
         jobs += [(table, name, asked.by) for name in names]
     if not jobs:
         raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
-    async with _using(fleet, workspace, asked.session, tell) as (standing, name):
-        leases = Leases(FleetFolder.of(workspace, fleet.name).leases)
-        hosts, rows = await _answered(standing, HandedScores(name, jobs, leases, tell))
+    hosts, rows = await _answered(standing, handed(jobs))
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
-    note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
+    note = f"scored by {counted(hosts, 'host')} of {standing.fleet.name}; nothing is stored"
     return ModelsScored(tuple(scores), notes=(note,))
 
 
@@ -145,7 +161,7 @@ async def _answered(standing: FleetStanding, scores: HandedScores) -> tuple[int,
     name = standing.fleet.name
     try:
         async with connected(standing) as client:
-            return await scores.run(client, {host.name for host in standing.fleet.hosts})
+            return await scores.run(client, await scores.fit(client, standing.fleet.hosts))
     except FleetError as error:
         raise FleetError(error.what, where=error.where or name, remedy=error.remedy) from None
     except OSError as error:
@@ -171,6 +187,30 @@ class HandedScores:
         self._busy: dict[asyncio.Task[Row], tuple[int, str]] = {}
         """By what waits for it: which job, and at which address."""
         self._refused: Mapping[str, str] = {}
+
+    async def fit(self, client: Client, hosts: Sequence[LabHost]) -> set[str]:
+        """Names of those that may score: all but workers that somebody else has started, or a job,
+        of another version, which are told. Raises `OSError`."""
+        elsewhere = [host for host in hosts if host.kind in STARTED_ELSEWHERE]
+        there = await workers_of(client) if elsewhere else {}
+        asked = [host for host in elsewhere if host.name in there]
+        answers = await asyncio.gather(
+            *(
+                answer_of(client, be_posted, (codec.dumps(codec.to_plain(h)),), there[h.name])
+                for h in asked
+            )
+        )
+        others = {
+            host.name: said
+            for host, said in zip(asked, answers, strict=True)
+            if isinstance(said, str) and said != __version__
+        }
+        for host, said in others.items():
+            self._tell(
+                f"{host} is given nothing: has workbench {said}, this is {__version__}; install "
+                "the same there"
+            )
+        return {host.name for host in hosts} - others.keys()
 
     async def run(self, client: Client, own: Set[str]) -> tuple[int, list[Row]]:
         """How many hosts there were at first, and a row for each job, in their order.
