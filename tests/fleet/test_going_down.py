@@ -53,7 +53,7 @@ def test_a_fleet_that_cannot_go_down_keeps_no_campaign_back(
     def refused(_: FleetFolder) -> None:
         raise FleetError("is still being started or ended by another process")
 
-    monkeypatch.setattr(fleet_lifecycle, "_alone", refused)
+    monkeypatch.setattr(fleet_lifecycle, "alone", refused)
     said: list[str] = []
     asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
     assert said == ["warning: is still being started or ended by another process."]
