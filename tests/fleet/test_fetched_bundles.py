@@ -60,7 +60,10 @@ class Sends(FakeClient):
         return await super()._answer(work, argument, address)
 
     def _result(self, key: str, session: str, taken: int) -> ShardResult:
-        return ShardResult(self.key or key, "alpha", session, "there", self.digest, 3, taken, 9.0)
+        wall_s = 0.1 if taken else 0.0
+        return ShardResult(
+            self.key or key, "alpha", session, "there", self.digest, 3, taken, 9.0, wall_s=wall_s
+        )
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -319,6 +320,21 @@ def test_a_host_that_has_a_part_in_a_campaign_is_waited_for(tmp_path: Path) -> N
         result=SimpleNamespace(host="alpha")
     )
     assert dispatch._needless(RETURN_S) == []
+
+
+def test_a_shard_has_begun_once_it_is_its_host_s_turn(tmp_path: Path) -> None:
+    """Its pace, and the time to go, count from then."""
+
+    async def whole() -> None:
+        dispatch = dispatch_of(tmp_path, made(0), [], {})
+        hand = Hand("alpha", "tls://alpha", began=1.0)
+        dispatch._hear_wait(hand, "ann")
+        assert hand.began == 1.0
+        before = time.time()
+        dispatch._hear_wait(hand, "")
+        assert hand.began >= before
+
+    asyncio.run(whole())
 
 
 def with_kept(tmp_path: Path, own: dict[str, ShardOrder]) -> tuple[Dispatch, OpenShard]:

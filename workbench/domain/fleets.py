@@ -197,6 +197,7 @@ class ShardResult:
     taken : samples that this very request measured; 0 where all were there already.
     failure : why nothing came of it, as a sentence; empty where something did.
     is_measured : with a failure: all of it is measured and stored there, and only not handed over.
+    wall_s : seconds on the clock that this very request took, from when it was the host's turn.
     """
 
     key: str
@@ -209,6 +210,7 @@ class ShardResult:
     lab_s: float = 0.0
     failure: str = ""
     is_measured: bool = False
+    wall_s: float = 0.0
 
 
 @dataclass(frozen=True)

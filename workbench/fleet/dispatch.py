@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.domain.counts import counted
+from workbench.domain.durations import duration
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import ShardOrder, ShardResult
 from workbench.fleet import patience
@@ -29,6 +31,9 @@ from workbench.store.bundle import is_whole
 
 if TYPE_CHECKING:
     from distributed import Client
+
+CLOCK_OFF_S = 2.0
+"""By less the clocks of hosts may differ, or change, without a word."""
 
 log = logger("fleet")
 
@@ -64,6 +69,7 @@ class Dispatch(ShardBoard):
             client, lambda text: self._tell(text), lambda hand: self._hands.get(hand.name) is hand
         )
         self._told_silent: set[str] = set()
+        self._told_waited: set[str] = set()
         self._judged = 0
         self.held: Callable[[], Mapping[str, str]] = dict
         self.queued: Callable[[], bool] = lambda: False
@@ -106,6 +112,7 @@ class Dispatch(ShardBoard):
                 self._give_up_bound(loop.time())
                 self._give_up(loop.time())
                 self._give_up_kept(loop.time())
+                self._tell_who_is_waited_for(loop.time())
                 await asyncio.sleep(patience.TICK_S)
             self._tell_who_is_left(loop.time())
         finally:
@@ -163,6 +170,7 @@ class Dispatch(ShardBoard):
                 self._tell(f"{name} is given nothing: {why}")
         for name in self.told_held.keys() - held.keys():
             self._tell(f"{name} is free again")
+            self._told_waited.discard(name)
         self.told_held = held
 
     async def _judge(self) -> None:
@@ -185,6 +193,21 @@ class Dispatch(ShardBoard):
                     "and measures nothing: others may measure what it had begun"
                 )
 
+    def _tell_who_is_waited_for(self, now: float) -> None:
+        """Who is held, once nothing is left but what these hosts alone may measure."""
+        left = [] if self._under_way(now) else self._to_come(now)
+        hosts = {waiting.bound for waiting in left}
+        if not hosts or not hosts <= self.told_held.keys():
+            return
+        for host in sorted(hosts - self._told_waited):
+            many = counted(sum(w.bound == host for w in left), "shard")
+            self._told_waited.add(host)
+            self._tell(
+                f"nothing else is left: {many} of {host}, {self.told_held[host]}; where it is not "
+                "to come back, stop this, take it off the hosts file and give the same command "
+                "again: another host then measures that"
+            )
+
     def _employ_all(self, now: float) -> None:
         """Those first that have failed least: they tell a bad shard from a bad host."""
         able = self._able
@@ -206,6 +229,8 @@ class Dispatch(ShardBoard):
         if self.share is not None and len(busy) >= self.share:
             return
         own = self._own.get(hand.name)
+        if own is not None and own.kept is None and hand.name in self._handing:
+            own = None
         if own is not None and now < own.again:
             if own.kept is None:  # without them what it measures cannot be compared
                 return
@@ -242,7 +267,7 @@ class Dispatch(ShardBoard):
         """Gather what it has finished. Raises `HostLost`, `FleetError`."""
         async with self._calls.asking(hand):
             await self._calls.must_be_same(hand, self.hosts[hand.name])
-            await self._calls.compare_clocks(hand)
+            self._hear_clock(hand, await self._calls.ahead_s(hand))
             begun = [other.waiting for other in self._hands.values()]
             open_ = [*self._waiting, *filter(None, [self._own.get(hand.name), *begun])]
             # Of planned points a finished session does not say whether it has them.
@@ -252,6 +277,20 @@ class Dispatch(ShardBoard):
             waiting = next((w for w in open_ if w.order.shard.key == result.key), None)
             if waiting is not None and result.key not in self.gathered:
                 await self._gather_found(hand, waiting, result)
+
+    def _hear_clock(self, hand: Hand, ahead_s: float) -> None:
+        """Told once for each host, and where that has changed."""
+        hand.ahead_s = ahead_s if abs(ahead_s) > CLOCK_OFF_S else 0.0
+        if abs(ahead_s - self._told_clocks.get(hand.name, 0.0)) <= CLOCK_OFF_S:
+            return
+        self._told_clocks[hand.name] = hand.ahead_s
+        how = "right again"
+        if hand.ahead_s:
+            word = "ahead" if hand.ahead_s > 0 else "behind"
+            how = (
+                f"{duration(abs(hand.ahead_s))} {word}; the times of its samples are moved by that"
+            )
+        self._tell(f"{hand.name}: its clock is {how}")
 
     async def _gather_found(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """What cannot be gathered now stays open: it is asked of the host as any other shard, which
@@ -275,10 +314,9 @@ class Dispatch(ShardBoard):
         """Give a host nothing where the campaign's lab cannot measure there. It has handed over
         what it has before. Raises `HostLost`, `FleetError`."""
         host = self.hosts[hand.name]
-        orders = [each.order for each in (*self._own.values(), *self._waiting)]
-        if host.kind == "simulated" or hand.name in self._unfit or not orders:
+        if host.kind == "simulated" or hand.name in self._unfit or not self._labs:
             return
-        lab = lab_of(host, orders[0].lab) or "docker"
+        lab = lab_of(host, self._labs[0]) or "docker"
         async with self._calls.asking(hand):
             why = await self._calls.lab_trouble(hand, lab)
         if why:
@@ -295,7 +333,7 @@ class Dispatch(ShardBoard):
             elif result.failure:
                 self._failed(hand.name, waiting, result.failure)
             else:
-                await self._gather(hand, waiting, result, waiting.wall_s)
+                await self._gather(hand, waiting, result)
                 self._doubts.measured(hand.name)
             hand.waiting, hand.losses = None, 0
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
@@ -321,7 +359,6 @@ class Dispatch(ShardBoard):
 
     async def _measured(self, hand: Hand, waiting: OpenShard) -> ShardResult:
         """What a host says of a shard that it is given. Raises `NotFetched`, `HostLost`."""
-        began = time.monotonic()
         self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
         host = self.hosts[hand.name]
         result = await self._calls.measured(hand, host, waiting.order, self._hear_wait)
@@ -332,8 +369,6 @@ class Dispatch(ShardBoard):
             return result
         if (before := waiting.result) is not None:  # exported again, and not measured
             result = replace(before, place=result.place, digest=result.digest)
-        else:
-            waiting.wall_s = time.monotonic() - began
         waiting.result = result
         return result
 
@@ -346,12 +381,11 @@ class Dispatch(ShardBoard):
             self._tell(f"{hand.name} waits for its turn there: {who} measures first")
         elif hand.waits_since is not None or hand.name in self._passed:
             hand.waits_since = None
+            hand.began = time.time()
             self._passed.discard(hand.name)
             self._tell(f"{hand.name} has its turn")
 
-    async def _gather(
-        self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
-    ) -> None:
+    async def _gather(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """Have the bundle here, checked, before the shard counts as measured."""
         if result.key != waiting.order.shard.key:  # which names the folder here
             raise FleetError(
@@ -368,7 +402,7 @@ class Dispatch(ShardBoard):
                 await self._calls.fetch(hand, result, bundle)
             elif not await asyncio.to_thread(is_whole, bundle, result.digest):
                 raise NotWhole("its bundle is not what it measured", where=str(bundle))
-            took_s = wall_s if result.taken == result.samples else 0.0
+            took_s = result.wall_s if result.taken == result.samples else 0.0
             ahead_s = self._ledger.clock_of(result, hand.ahead_s)
             self._ledger.write(LedgerLine(result.key, hand.name, result, ahead_s))
             self._count(waiting, Gathered(waiting.order, result, bundle, took_s, ahead_s))

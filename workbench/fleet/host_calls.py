@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from workbench import __version__
 from workbench.domain import codec
-from workbench.domain.durations import duration
 from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, ShardResult
 from workbench.engine.sessions.clock import now
 from workbench.fleet import patience, tasks
@@ -31,9 +30,6 @@ from workbench.store.bundle import is_whole
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-CLOCK_OFF_S = 2.0
-"""By less the clocks of hosts may differ without a word."""
 
 log = logger("fleet")
 
@@ -107,19 +103,13 @@ class HostCalls:
                     where=hand.name,
                 )
 
-    async def compare_clocks(self, hand: Hand) -> None:
-        """Outside of the time that the question took, a clock is off."""
+    async def ahead_s(self, hand: Hand) -> float:
+        """By how much its clock is ahead of this host's, at least; negative: behind. What is within
+        the time that the question took is none."""
         before = now()
         there = float(await self._remote(hand, tasks.tell_time, b""))
         after = now()
-        ahead_s = there - after if there > after else min(0.0, there - before)
-        if abs(ahead_s) > CLOCK_OFF_S:
-            hand.ahead_s = ahead_s
-            word = "ahead" if ahead_s > 0 else "behind"
-            self._tell(
-                f"{hand.name}: its clock is {duration(abs(ahead_s))} {word}; the times of its "
-                "samples are moved by that"
-            )
+        return there - after if there > after else min(0.0, there - before)
 
     async def finished(self, hand: Hand, keys: Mapping[str, str]) -> Iterator[ShardResult]:
         """Of these shards, by the names of their sessions, what it has finished."""

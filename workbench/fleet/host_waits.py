@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 FIRST_S, AGAIN_S = 5.0, 30.0
-"""After which it is asked, and again."""
+"""How often it is asked: as long as nobody knows, or it waits, since what it measures then counts
+from its turn on; and once it waits for nobody."""
 LONGEST_SAID = 500
 
 log = logger("fleet")
@@ -33,10 +34,8 @@ async def hear_waits(
         terminal; empty: nobody.
     """
     known: str | None = None
-    pause_s = FIRST_S
     while True:
-        await asyncio.sleep(pause_s)
-        pause_s = AGAIN_S
+        await asyncio.sleep(AGAIN_S if known == "" else FIRST_S)
         try:
             async with asyncio.timeout(ANSWER_S):
                 answers = await client.run(

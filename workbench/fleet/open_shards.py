@@ -36,7 +36,6 @@ class OpenShard:
     """What `host` said of it then."""
     is_damaged: bool = False
     """Whether its bundle is: `host`, which has the session, exports it again."""
-    wall_s: float = 0.0
     alone: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
     """Two hosts may have it: one bundle is fetched at a time."""
 
@@ -49,7 +48,7 @@ class OpenShard:
     def give_to(self, host: str) -> None:
         """Forget what another one has of it, which is lost."""
         if self.host != host:
-            self.kept, self.result, self.wall_s = None, None, 0.0
+            self.kept, self.result = None, None
 
     @property
     def named(self) -> str:
@@ -71,7 +70,7 @@ class Hand:
     asked: bool = False
     """Whether it has said what it has finished."""
     began: float = 0.0
-    """Seconds since the epoch when it was given what it measures."""
+    """Seconds since the epoch when it was given what it measures, or has had its turn for that."""
     waits_since: float | None = None
     """Since when it waits for its turn there, or is asked what it has finished, by the loop's
     clock; None: it does neither."""

@@ -55,6 +55,8 @@ class ShardBoard:
         self._stopping = False
         every = (*self._waiting, *self._own.values())
         self._known = {waiting.order.shard.key for waiting in every}
+        self._labs = [waiting.order.lab for waiting in every]
+        """As all of them are to be measured, those as well that others have just now."""
         self._unfit: dict[str, str] = {}
         self._only_asked: set[str] = set()
         """Of these, hosts that hand over what they have and measure nothing more, as their own
@@ -67,6 +69,8 @@ class ShardBoard:
         """When each was held last: what it alone may measure waits for it."""
         self._asks_lost: dict[str, int] = {}
         """How often each went away while it was asked, in a row."""
+        self._told_clocks: dict[str, float] = {}
+        """By how much each host's clock was ahead when that was told last, seconds."""
         self._stuck_at = self._kept_at = 0.0
         self._before = 0
         """How many shards another one had gathered and set aside."""
@@ -105,6 +109,7 @@ class ShardBoard:
         )
         self._known |= before._known
         self.told_held = dict(before.told_held)
+        self._told_clocks = before._told_clocks
         self._before = len(self.gathered) + len(self.set_aside)
         self._passed = set(before.passed.values()) | before._passed
         for host in self._unfit.keys() & self._own.keys():
@@ -142,8 +147,8 @@ class ShardBoard:
         """What it does not end without, but for what is under way."""
         needless = {hand.name for hand in self._needless(now)}
         late = {id(waiting) for waiting, _ in self._late(now)}
-        hosts = self._hands.keys() - self.told_held.keys() - needless
-        own = [w for host, w in self._own.items() if host in hosts]
+        hosts, held = self._hands.keys() - needless, self.told_held
+        own = [w for h, w in self._own.items() if h in hosts and (w.kept or h not in held)]
         return [w for w in self._waiting if id(w) not in late] + own
 
     def _under_way(self, now: float) -> list[OpenShard]:
@@ -210,15 +215,16 @@ class ShardBoard:
 
     @property
     def _handing(self) -> set[str]:
-        """Hosts that are there, are given nothing more and hand over what they have measured."""
-        return self._only_asked & self._hands.keys() - self.told_held.keys()
+        """Hosts that are there, are given nothing more and hand over what they have measured: to
+        send it is not to measure, so that those that somebody holds do so as well."""
+        return (self._only_asked | self.told_held.keys() - self._unfit.keys()) & self._hands.keys()
 
     def _next(self, host: str, now: float) -> OpenShard | None:
         """What a host is to measure: what it began, else what waits for nobody else; of one that is
         given nothing more, what it is to hand over."""
         fit = [w for w in self._waiting if host not in w.failures and w.bound in ("", host)]
         mine = [w for w in fit if w.host == host and now >= w.again]
-        if host in self._only_asked:
+        if host in self._handing:
             return next((w for w in mine if w.kept is not None), None)
         begun = next(iter(mine), None)
         free = [w for w in fit if self._is_free(w, now)]

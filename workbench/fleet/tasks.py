@@ -4,8 +4,9 @@ errors that it raises, which Dask pickles as they are."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,8 @@ PIECE = 16 * 2**20
 """Bytes of a bundle that are sent at once: as many are in memory at the same time, here, at the
 scheduler and with whoever asks for them."""
 LONGEST_WORD = 2**20
+TURN_S = 0.1
+"""How often a host that waits for its turn looks whether it has it."""
 PRELOAD = "workbench.fleet.lab_preload"
 """What makes a lab host of a Dask worker that somebody else starts."""
 UP, DOWN = "up", "down"
@@ -104,8 +107,23 @@ async def be_posted(host: bytes) -> str:
 
 async def measure_shard(order: bytes) -> bytes:
     """A `ShardOrder` in, a `ShardResult` out."""
-    found = await _measuring().measure(codec.from_plain(codec.loads(order), ShardOrder))
+    host, asked = _measuring(), codec.from_plain(codec.loads(order), ShardOrder)
+    turn = [time.monotonic()]
+    looking = asyncio.create_task(_note_turn(host, asked.session, turn))
+    try:
+        found = await host.measure(asked)
+    finally:
+        looking.cancel()
+    found = replace(found, wall_s=round(time.monotonic() - turn[-1], 3))
     return codec.dumps(codec.to_plain(found))
+
+
+async def _note_turn(host: Measuring, session: str, turn: list[float]) -> None:
+    """Since when a host waits for nobody any more, or nearly so; until cancelled."""
+    while True:
+        if host.waits_for(session):
+            turn[:] = [time.monotonic()]
+        await asyncio.sleep(TURN_S)
 
 
 async def find_shards(keys: bytes) -> bytes:
