@@ -216,9 +216,9 @@ class LabJob(ABC):
         finally:
             waiting.cancel()
         self.started = True
+        self._pool.give_way()  # on a lab that loads no host, too: others may measure on this one
         await self._begin()
         if self._host_lock is not None:
-            self._pool.give_way()
             for name in await reap_lab(type(self._lab), frozenset()):
                 await self._out.record(
                     Noted("warning", f"removed what a dead session left: {name}")
