@@ -278,7 +278,6 @@ def asked_of(listener: socket.socket) -> tuple[socket.socket, int]:
     """Make the imports once somebody asks and fork for each who does; returns in each fork, with
     the socket of who asked and how nice workers are to be."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     preloaded = False
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
@@ -287,6 +286,7 @@ def asked_of(listener: socket.socket) -> tuple[socket.socket, int]:
         if not preloaded:
             preload()
             preloaded = True
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who are forked
         asking, _ = listener.accept()
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, reduce
 
@@ -218,9 +218,11 @@ def back(version: int) -> Rollback:
     return Rollback(CHAIN, "mean_ms", version, "ann", 3.0, "slower since")
 
 
-HISTORY: list[RetrainingRecord] = [
-    named("a"), yes("a"), named("b"), no("b"), named("c"), yes("c"), back(1), named("d"),
-]  # fmt: skip
+def history() -> list[RetrainingRecord]:
+    """Not at import: every worker that collects would train it."""
+    return [
+        named("a"), yes("a"), named("b"), no("b"), named("c"), yes("c"), back(1), named("d"),
+    ]  # fmt: skip
 
 
 def models_of(records: Iterable[RetrainingRecord]) -> Models:
@@ -229,7 +231,7 @@ def models_of(records: Iterable[RetrainingRecord]) -> Models:
 
 
 def test_accepted_rejected_and_rolled_back_models_replay_to_the_same_state() -> None:
-    state = models_of(HISTORY)
+    state = models_of(history())
     (models,) = state.values()
     assert models.current == 1
     assert models.model == named("a")
@@ -238,17 +240,17 @@ def test_accepted_rejected_and_rolled_back_models_replay_to_the_same_state() -> 
     assert [d.why for d in models.rejected] == ["too few canaries"]
     assert [p.id for p in models.pending] == ["d"]
     stored = [
-        codec.from_plain(codec.loads(codec.dumps(codec.to_plain(r))), type(r)) for r in HISTORY
+        codec.from_plain(codec.loads(codec.dumps(codec.to_plain(r))), type(r)) for r in history()
     ]
     assert models_of(stored) == state
 
 
 def test_versions_are_never_used_again() -> None:
-    models = models_of([*HISTORY, yes("d")])[CHAIN, "mean_ms"]
+    models = models_of([*history(), yes("d")])[CHAIN, "mean_ms"]
     assert (models.current, models.model) == (3, named("d"))
-    models = models_of([*HISTORY, yes("d"), back(0)])[CHAIN, "mean_ms"]
+    models = models_of([*history(), yes("d"), back(0)])[CHAIN, "mean_ms"]
     assert (models.current, models.model) == (0, None)
-    models = models_of([*HISTORY, yes("d"), back(0), back(2)])[CHAIN, "mean_ms"]
+    models = models_of([*history(), yes("d"), back(0), back(2)])[CHAIN, "mean_ms"]
     assert models.model == named("c")
 
 
@@ -259,23 +261,23 @@ def test_chains_and_kpis_have_versions_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("made", "said"),
     [
-        (yes("x"), "proposal x: does not exist"),
-        (yes("a"), "proposal a: was decided already"),
-        (no("b"), "proposal b: was decided already"),
-        (named("a"), "proposal a: was decided already"),
-        (back(7), "no version 7. Choose from: 0, 1, 2"),
-        (back(1), "version 1 is in force"),
-        (back(-1), "no version -1"),
+        (lambda: yes("x"), "proposal x: does not exist"),
+        (lambda: yes("a"), "proposal a: was decided already"),
+        (lambda: no("b"), "proposal b: was decided already"),
+        (lambda: named("a"), "proposal a: was decided already"),
+        (lambda: back(7), "no version 7. Choose from: 0, 1, 2"),
+        (lambda: back(1), "version 1 is in force"),
+        (lambda: back(-1), "no version -1"),
     ],
 )
-def test_what_cannot_follow_is_refused(record: RetrainingRecord, said: str) -> None:
-    state = models_of(HISTORY)
+def test_what_cannot_follow_is_refused(made: Callable[[], RetrainingRecord], said: str) -> None:
+    state = models_of(history())
     with pytest.raises(UsageError) as error:
-        after(state, record)
+        after(state, made())
     assert said in str(error.value)
-    assert models_of(HISTORY) == state
+    assert models_of(history()) == state
 
 
 def test_proposing_the_same_again_before_a_decision_changes_nothing() -> None:

@@ -9,7 +9,7 @@ import chain_session
 import pytest
 from driving import Workbench
 from modelling_session import SESSION, first, write_session
-from session_making import make_session
+from session_making import closed_session
 
 FIELDS = {
     "target", "kpi", "method", "samples", "rmse", "rmse_trimmed", "mae", "mad", "mape", "log_error",
@@ -110,7 +110,7 @@ def test_a_session_that_can_teach_no_model_is_wrong_use(shared: Workbench) -> No
     async def write() -> None:
         sessions = shared.root / "sessions"
         await chain_session.write_chain_session(sessions / "unstated.duckdb")
-        await (await make_session(sessions / "begun.duckdb", until=0)).close()
+        await closed_session(sessions / "begun.duckdb", until=0)
 
     asyncio.run(write())
     # The last target of that campaign was never measured: the others are refused all the same.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chain_session import RIGHT, SESSION, WRONG, write_chain_session
 from driving import Workbench
-from session_making import make_session
+from session_making import closed_session
 
 
 def test_a_report_says_how_a_chain_compares_with_its_prediction(
@@ -28,7 +28,7 @@ def test_a_report_says_how_a_chain_compares_with_its_prediction(
 async def test_where_nothing_can_be_written_is_a_sentence(
     workbench: Workbench, tmp_path: Path
 ) -> None:
-    await (await make_session(workbench.root / "sessions" / "demo-1.duckdb")).close()
+    await closed_session(workbench.root / "sessions" / "demo-1.duckdb")
     (tmp_path / "taken").touch()
     refused = workbench.run("report", "demo-1", "--out", str(tmp_path / "taken" / "x"), expect=3)
     assert "cannot be written" in refused.stderr

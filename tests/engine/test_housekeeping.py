@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from session_making import make_session
+from session_making import closed_session
 
 from workbench.domain.errors import (
     EngineError,
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def make(engine: Engine, name: str) -> None:
-    await (await make_session(engine.library.file_of(name))).close()
+    await closed_session(engine.library.file_of(name))
 
 
 async def names(client: SocketClient) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from session_making import EPOCH, created, facts, make_session
+from session_making import EPOCH, closed_session, created, facts, make_session
 
 from workbench import plugins
 from workbench.domain.errors import DataError
@@ -27,7 +27,7 @@ SIMULATED = "this rests on a simulation: no real function was measured"
 
 @pytest.fixture
 async def source(tmp_path: Path) -> AsyncIterator[ExportSource]:
-    await (await make_session(tmp_path / "demo-1.duckdb")).close()
+    await closed_session(tmp_path / "demo-1.duckdb")
     session = await SessionFile.open(tmp_path / "demo-1.duckdb", read_only=True)
     yield session
     await session.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from session_making import EPOCH, facts, make_session
+from session_making import EPOCH, closed_session, facts
 
 from workbench.domain.observations import Observation
 from workbench.exports.openmetrics import export_openmetrics
@@ -18,7 +18,7 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], list[tuple[float, float]]]
 
 
 async def exported(folder: Path) -> Path:
-    await (await make_session(folder / "demo-1.duckdb")).close()
+    await closed_session(folder / "demo-1.duckdb")
     session = await SessionFile.open(folder / "demo-1.duckdb", read_only=True)
     (written,) = await export_openmetrics(session, folder / "exports")
     await session.close()
@@ -86,7 +86,7 @@ async def test_evidence_is_added_over_the_windows_and_left_out_where_one_lacks_i
 ) -> None:
     from workbench.exports.openmetrics import SessionHistory
 
-    await (await make_session(tmp_path / "demo-1.duckdb")).close()
+    await closed_session(tmp_path / "demo-1.duckdb")
     session = await SessionFile.open(tmp_path / "demo-1.duckdb", read_only=True)
     (first, *_) = await session.measurements()
     history = SessionHistory(await session.view())

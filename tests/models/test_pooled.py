@@ -18,7 +18,12 @@ CANNOT_APPLY = {
     "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
 }
 CEILING = math.log(30.0)
-CONVERTED_BY_BASE = {"check_regressor_data_not_an_array"}
+CONVERTED_BY_BASE = {
+    "check_dtype_object",
+    "check_estimators_dtypes",
+    "check_regressor_data_not_an_array",
+    "check_regressors_int",
+}
 """Costly here; what it checks is of the base class of all models, and checked of the others."""
 FLOOR = math.log(0.1)
 

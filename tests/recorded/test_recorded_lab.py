@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from session_making import WLS, campaign, created, facts, make_session, measurement
+from session_making import WLS, campaign, closed_session, created, facts, make_session, measurement
 
 from workbench import plugins
 from workbench.domain.errors import LabError, SessionError, UsageError
@@ -243,7 +243,7 @@ async def test_another_load_model_is_refused_with_what_there_is(recording: Path)
 
 async def test_a_part_of_the_campaign_is_named_as_missing(tmp_path: Path) -> None:
     until = next(n for n, (_, m) in enumerate(facts()) if m == STORED[0]) + 1
-    await (await make_session(tmp_path / "part.duckdb", until=until)).close()
+    await closed_session(tmp_path / "part.duckdb", until=until)
     host = await lab(tmp_path / "part.duckdb").open()
     assert "haproxy.vcpu=0.25" in host.details["not_recorded"]
     assert "haproxy.vcpu=0.125" not in host.details["not_recorded"]

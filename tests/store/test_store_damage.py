@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from session_making import EPOCH, created, facts, make_session
+from session_making import EPOCH, closed_session, created, facts, make_session
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Noted, RunPaused
@@ -333,7 +333,7 @@ async def test_a_log_that_is_not_to_blame_stays_where_it_is(tmp_path: Path, kill
 
 async def test_missing_events_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     with duckdb.connect(path) as connection:
         connection.execute("DELETE FROM events WHERE seq IN (5, 9)")
     session = await SessionFile.open(path)
@@ -365,7 +365,7 @@ def view_in_place_of_a_table(path: Path) -> None:
 async def test_a_macro_in_a_session_is_not_run(tmp_path: Path) -> None:
     """DuckDB lets a file's macro stand in for a function that we call."""
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     with duckdb.connect(path) as connection:
         connection.execute("CREATE MACRO max(x) AS (SELECT content FROM read_text('/etc/hosts'))")
         connection.execute("CREATE MACRO duckdb_functions() AS TABLE SELECT 1 WHERE false")

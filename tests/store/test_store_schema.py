@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from session_making import EPOCH, facts, make_session
+from session_making import EPOCH, closed_session, facts, make_session
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import RunPaused
@@ -72,7 +72,7 @@ def test_rows_name_every_column_of_the_schema() -> None:
 
 
 async def test_files_stay_readable_for_duckdb_1_5(tmp_path: Path) -> None:
-    await (await make_session(tmp_path / "s.duckdb")).close()
+    await closed_session(tmp_path / "s.duckdb")
     with duckdb.connect(tmp_path / "s.duckdb", read_only=True) as connection:
         options = connection.execute(
             "SELECT tags FROM duckdb_databases() WHERE database_name = 's'"
@@ -82,7 +82,7 @@ async def test_files_stay_readable_for_duckdb_1_5(tmp_path: Path) -> None:
 
 async def test_an_old_file_is_copied_then_migrated(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     session = open_session(path, steps=newer())
     backup = tmp_path / f"s.duckdb.schema-{NOW}"
     assert session.warnings == (
@@ -102,7 +102,7 @@ async def test_an_old_file_is_copied_then_migrated(tmp_path: Path) -> None:
 
 async def test_reading_an_old_file_leaves_it_alone(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     before = path.read_bytes()
     session = open_session(path, read_only=True, steps=newer())
     assert f"shown as schema {NOW + 1}" in session.warnings[0]
@@ -124,7 +124,7 @@ async def test_a_bundle_of_an_old_schema_is_migrated_in_memory(tmp_path: Path) -
 
 async def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     with pytest.raises(SessionError, match="no_such_table"):
         open_session(path, steps=newer(f"{ADDITION} DROP TABLE no_such_table;"))
     session = await SessionFile.open(path)
@@ -138,7 +138,7 @@ async def test_a_newer_file_is_refused_with_the_version_that_reads_it(
     tmp_path: Path, read_only: bool
 ) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     with duckdb.connect(path) as connection:
         connection.execute("INSERT INTO schema_migrations VALUES (7, 0, '3.2.0', '4.0')")
     before = path.read_bytes()

@@ -10,7 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from session_making import EPOCH, campaign, created, facts, make_session, measurement
+from session_making import (
+    EPOCH,
+    campaign,
+    closed_session,
+    created,
+    facts,
+    make_session,
+    measurement,
+)
 
 from workbench.domain.errors import SessionBusy, SessionError, SessionTaken
 from workbench.domain.events import Noted, RunPaused, SampleTaken
@@ -94,7 +102,7 @@ async def test_readers_see_whole_commits_while_others_append(tmp_path: Path) -> 
 
 async def test_a_name_that_is_taken_is_refused_with_the_way_to_resume_it(tmp_path: Path) -> None:
     path = tmp_path / "demo-1.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     before = path.read_bytes()
     with pytest.raises(SessionTaken, match="workbench resume demo-1"):
         await SessionFile.create(path, created(), at=EPOCH)
@@ -130,7 +138,7 @@ async def test_a_value_that_cannot_be_stored_does_not_break_the_session(tmp_path
 
 
 async def test_reading_only_refuses_to_append(tmp_path: Path) -> None:
-    await (await make_session(tmp_path / "s.duckdb")).close()
+    await closed_session(tmp_path / "s.duckdb")
     session = await SessionFile.open(tmp_path / "s.duckdb", read_only=True)
     with pytest.raises(SessionError, match="not open for writing"):
         await session.append(RunPaused("me"), at=EPOCH)
@@ -157,7 +165,7 @@ async def test_this_process_reads_a_file_that_it_writes_but_has_one_writer(tmp_p
 
 async def test_another_process_is_named_as_the_one_that_has_the_session(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
-    await (await make_session(path)).close()
+    await closed_session(path)
     holding = (
         "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
     )

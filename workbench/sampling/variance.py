@@ -110,10 +110,11 @@ class VarianceSampler(Beginning):
     def _sd(self, points: Sequence[Floats]) -> Floats:
         """Standard deviation of the log KPI at points, by the samples so far."""
         from sklearn.gaussian_process import GaussianProcessRegressor
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        from workbench.models.estimator import one_thread
 
         X, y = np.array(self._X), np.array(self._y)
-        with threadpool_limits(limits=1, user_api="blas"):  # more threads spin on a busy host
+        with one_thread():
             if self._kernel is None:
                 self._kernel = _learn(X[: self._learnt], y[: self._learnt])
             process = GaussianProcessRegressor(self._kernel, optimizer=None, normalize_y=True)

@@ -154,24 +154,26 @@ def _play(campaign: Campaign, space: Space, whole: Space, until: float) -> list[
     """All asks for some of a target's configurations; None if the time is over before that."""
     sampler = GuardedSampler(campaign, space)
     asks: list[Ask] = []
+    most = _most_vcpus(whole)
     while (ask := sampler.ask()) is not None and not sampler.set_aside:
         if time.monotonic() > until:
             return None
         asks.append(ask)
-        sampler.tell([stand_in(ask, whole)])
+        sampler.tell([stand_in(ask, whole, most)])
     if sampler.set_aside:
         raise PluginError(sampler.set_aside)
     return asks
 
 
-def stand_in(ask: Ask, space: Space) -> Sample:
+def stand_in(ask: Ask, space: Space, most_vcpus: float | None = None) -> Sample:
     """A valid sample of a server that is flat up to its capacity and overloaded above.
 
     Capacities lie around the middle of the range on a log scale, proportional to the vCPUs of the
-    smallest function and with a seeded factor of each configuration.
+    smallest function and with a seeded factor of each configuration. `most_vcpus` of all of them
+    is given by who asks often.
     """
     rate = kpis.carried("packets" if space.load.unit == "packets" else "requests")
-    capacity = _capacity(ask.configuration, space)
+    capacity = _capacity(ask.configuration, space, most_vcpus or _most_vcpus(space))
     load = ask.wl / capacity
     is_open = space.load.kind == "open"
     response_ms = RESPONSE_MS / max(1.0 - min(load, 0.98), 0.02) if is_open else RESPONSE_MS
@@ -216,12 +218,15 @@ def _tail(kpi: str) -> float:
     return max(1.0, 2.0 * math.log(1.0 - (kpis.of(kpi).quantile or 0.0)) / math.log(0.05))
 
 
-def _capacity(configuration: Configuration, space: Space) -> float:
+def _capacity(configuration: Configuration, space: Space, most_vcpus: float) -> float:
     """In the unit of the primary workload."""
-    largest = max(map(_vcpus, space.configurations))
     middle = math.sqrt(space.primary.low * space.primary.high)
     luck = random.Random(f"{space.seed}/{space.target}/{configuration.key}").gauss(0.0, 0.2)
-    return middle * math.sqrt(_vcpus(configuration) / largest) * 1.5 * math.exp(luck)
+    return middle * math.sqrt(_vcpus(configuration) / most_vcpus) * 1.5 * math.exp(luck)
+
+
+def _most_vcpus(space: Space) -> float:
+    return max(map(_vcpus, space.configurations))
 
 
 def _vcpus(configuration: Configuration) -> float:
