@@ -38,11 +38,13 @@ unit: $(VENV)/.dev  ## all tests that need no Docker engine
 		|| { test $$? -eq 1 && $(ONCE_MORE) "not docker"; }
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
-	cd tests && $(KEEPING) ../$(BIN)/pytest $(APART) -q -m "$(DOCKER)" $(or $(TESTS),$(WITH_DOCKER)) \
+	cd tests && $(KEEPING) ../$(BIN)/pytest $(APART) -q -n $(WORKERS) -m "$(DOCKER)" $(or $(TESTS),$(WITH_DOCKER)) \
 		|| { test $$? -eq 1 && $(ONCE_MORE) "$(DOCKER)" $(APART); }
 
-# `.ci/run` runs those marked `unhurried` beside the other tests, which keep their own failures.
+# `.ci/run` runs those marked `unhurried` beside the other tests, which keep their own failures, and
+# two at once: they hold however busy the host is, and wait for the engine most of the time.
 DOCKER ?= docker
+WORKERS ?= 0
 APART = -o cache_dir=.pytest_cache/docker
 # Collecting all other files takes as long as two tests.
 WITH_DOCKER = $$(grep -rl --include='test_*.py' 'mark\.docker' . | sort)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import math
 import os
@@ -18,10 +19,10 @@ import host_needs
 import pytest
 from driving import REPOSITORY, Workbench, a_workbench
 from file_costs import FileCosts
-from forked_commands import fork_workers, forker
+from forked_commands import fork_workers, forker, share_imports
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from rewriting import rewrite_a_share
+from rewriting import is_worker, rewrite_a_share
 from spreading import ByRoom, put_whole_ways_first
 from tally import MakeTally, Tally
 
@@ -70,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     settings.load_profile("repeatable")
     rewrite_a_share(config)
+    if driving.forked and config.getoption("numprocesses", None) and not is_worker(config):
+        share_imports()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
@@ -94,6 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     # What is imported by now stays; searching it for garbage took a tenth of the run.
     gc.freeze()
+    atexit.register(gc.unfreeze)  # duckdb complains of what is never freed; pytest searches before
     gc.set_threshold(50_000, 20, 20)
     if any(item.get_closest_marker("docker") for item in session.items):
         from workbench.engine.learning.pool import NICE
@@ -101,10 +105,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         forker.nice = NICE  # functions are measured for real
     if driving.forked and "workbench.engine.learning.pool" in sys.modules:
         fork_workers(forker.forking_workers, forker.nice)
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # duckdb complains of what is never freed
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR NICE` makes
 them once and forks whenever a test runs a command; all after the imports is as the console script
-has it: a process, an environment, a folder and an interpreter's end of its own. Commands whose
+has it: a process, an environment, a folder and an interpreter's end of its own. Where tests run in
+several workers, `python forked_commands.py DESCRIPTOR` makes the imports once for all of them and
+forks such a process for each. Commands whose
 start or sudden end is tested, the screens, and everything in `make accept` are the console script
 itself.
 """
@@ -37,6 +39,8 @@ Command = tuple[list[str], dict[str, str], str]
 LENGTH = struct.Struct("!I")
 STATUS = struct.Struct("!i")
 PATH_MAX = 4096
+SHARED = "WORKBENCH_SHARED_FORKER"
+"""Where workers of one run ask for the process that forks their commands."""
 HARDLY_NICE = 1
 """Of engines' workers where no real lab is measured: beside other tests on the same cores one at
 nice 19 gets a hundredth of a core, and whoever asked it waits for a minute. Not 0, by which tests
@@ -87,7 +91,7 @@ class Started:
 
     def send_signal(self, number: int) -> None:
         """Its number is nobody else's: it was not yet told that it has ended."""
-        if self.returncode is None and not select.select([self._told], [], [], 0)[0]:
+        if self.poll() is None:
             with suppress(ProcessLookupError):  # it ended just now
                 os.kill(self.pid, number)
 
@@ -96,6 +100,12 @@ class Started:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended. Raises `TimeoutError`."""
@@ -134,6 +144,8 @@ class Forker:
         self._environment = environment
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self.pid: int | None = None
+        """Of the process that forks, once there is one."""
         self._once, self._joined = threading.Lock(), False
         self.nice = HARDLY_NICE
         """Of workers; to be set before the first command."""
@@ -202,11 +214,19 @@ class Forker:
 
     def _begun(self) -> socket.socket:
         if self._socket is None:
-            self._socket, theirs = socket.socketpair()
-            with theirs:
-                at = theirs.fileno()
-                argv = [sys.executable, __file__, str(at), str(self.nice)]
-                self._process = subprocess.Popen(argv, pass_fds=[at], env=self._environment)
+            shared = os.environ.get(SHARED) if self._environment is None else None
+            if shared is None:
+                self._socket, theirs = socket.socketpair()
+                with theirs:
+                    at = theirs.fileno()
+                    argv = [sys.executable, __file__, str(at), str(self.nice)]
+                    self._process = subprocess.Popen(argv, pass_fds=[at], env=self._environment)
+                self.pid = self._process.pid
+            else:
+                self._socket = socket.socket(socket.AF_UNIX)
+                self._socket.connect(shared)
+                self._socket.sendall(STATUS.pack(self.nice))
+                (self.pid,) = STATUS.unpack(self._socket.recv(STATUS.size))
             atexit.register(self._close)
         return self._socket
 
@@ -219,30 +239,66 @@ class Forker:
                 know_forkserver(at.decode(), *descriptors)
                 self._joined = True
 
-    @property
-    def pid(self) -> int | None:
-        """Of the process that forks, once there is one."""
-        return None if self._process is None else self._process.pid
-
     def _close(self) -> None:
-        if self._socket is not None and self._process is not None:
+        if self._socket is not None:
             self._socket.close()  # it ends by that
+        if self._process is not None:
             self._process.wait()
 
 
 forker = Forker()
 
 
+def share_imports() -> None:
+    """Workers that this process starts from now on have one process make the imports for all."""
+    os.environ[SHARED] = arbitrary_address("AF_UNIX")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.environ[SHARED])
+        listener.listen()
+        at = listener.fileno()
+        argv = [sys.executable, __file__, str(at)]
+        sharing = subprocess.Popen(argv, pass_fds=[at], stdin=subprocess.PIPE)
+    atexit.register(sharing.communicate)  # it ends with its input
+
+
 # ---------------------------------------------------------------------- in the process that forks
 
 
-def preload(asking: socket.socket, nice: int) -> None:
-    """All imports, and the process of which workers are forked."""
+def preload() -> None:
+    """All imports, and what else is the same for all commands."""
     for module in modules():
         importlib.import_module(module)
     build_models()
+    build_commands()
     gc.collect()
     gc.freeze()  # what is never collected stays shared
+
+
+def asked_of(listener: socket.socket) -> tuple[socket.socket, int]:
+    """Make the imports once somebody asks and fork for each who does; returns in each fork, with
+    the socket of who asked and how nice workers are to be."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    preloaded = False
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:  # the tests are over
+            os._exit(0)
+        if not preloaded:
+            preload()
+            preloaded = True
+        asking, _ = listener.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            (nice,) = STATUS.unpack(asking.recv(STATUS.size))
+            asking.sendall(STATUS.pack(os.getpid()))
+            return asking, nice
+        asking.close()
+
+
+def hand_over(asking: socket.socket, nice: int) -> None:
+    """To who asks: the process of which engines' workers are forked."""
     fork_workers(
         lambda: None, nice
     )  # it runs, as a child of this process: nobody has to look after it
@@ -282,6 +338,16 @@ def build_models() -> None:
         kind = kinds.pop()
         kind.model_rebuild()
         kinds += kind.__subclasses__()
+
+
+def build_commands() -> None:
+    """Those of the command line, which typer builds anew whenever one of them is called."""
+    import typer.main
+
+    from workbench.cli.app import app
+
+    built = typer.main.get_command(app)
+    typer.main.get_command = lambda _: built  # type: ignore[assignment]
 
 
 def serve(asking: socket.socket) -> None:
@@ -324,7 +390,10 @@ def receive(
     asking: socket.socket,
 ) -> tuple[tuple[list[str], dict[str, str], str], list[int]] | None:
     """What is asked for, and the descriptors of its output, errors and end."""
-    head, descriptors, _, _ = socket.recv_fds(asking, LENGTH.size, 3)
+    try:
+        head, descriptors, _, _ = socket.recv_fds(asking, LENGTH.size, 3)
+    except ConnectionResetError:  # who asked left without having asked for a worker
+        head = b""
     if not head:
         return None
     (wanted,) = LENGTH.unpack(head)
@@ -398,6 +467,11 @@ def leave() -> None:
 if __name__ == "__main__":
     atexit.register(leave)  # registered first, it is called last
     asked_here = socket.socket(fileno=int(sys.argv[1]))
-    preload(asked_here, int(sys.argv[2]))
+    if len(sys.argv) > 2:
+        preload()
+        niceness = int(sys.argv[2])
+    else:
+        asked_here, niceness = asked_of(asked_here)
+    hand_over(asked_here, niceness)
     serve(asked_here)
     run_command()

@@ -18,10 +18,10 @@ load: {{kind: closed}}
 kpi: p95
 kpi_max: 1000 ms
 sampling: {{method: uniform, max_samples: {samples}}}
-windows: {{timeout: 6 s, request_timeout: 5 s}}
+windows: {{warmup: 0.5 s, window: 2 s, timeout: 4 s, request_timeout: 5 s}}
 """
 """Few clients, as each load is also driven past the function first. A point that does not settle
-says so early; samples need not be valid."""
+says so early; samples need not be valid. Whoever interferes has two seconds of each for that."""
 
 
 def short_campaign(folder: Path, samples: int) -> Path:

@@ -13,6 +13,11 @@ import pytest
 from _pytest.assertion import rewrite
 
 
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another, which spreads them."""
+    return hasattr(config, "workerinput")
+
+
 def rewrite_a_share(config: pytest.Config) -> None:
     """Those that are kept already cost a look; a file that does not parse is told by collection."""
     worker = getattr(config, "workerinput", None)

@@ -190,13 +190,14 @@ def facts() -> list[tuple[Fact, Measurement | None]]:
 async def make_session(path: Path, until: int | None = None) -> SessionFile:
     """A session file with `created()` and the first `until` of `facts()`, still open."""
     session = await SessionFile.create(path, created(), at=EPOCH)
-    for number, (fact, taken) in enumerate(facts()[:until]):
-        await session.append(fact, at=EPOCH + number, measurement=taken)
+    await append_all(session, facts()[:until])
     return session
 
 
 async def append_all(
-    session: SessionFile, facts: Iterable[Fact | tuple[Fact, Measurement]], at: float = EPOCH
+    session: SessionFile,
+    facts: Iterable[Fact | tuple[Fact, Measurement | None]],
+    at: float = EPOCH,
 ) -> None:
     """In order, a second apart. Stored in a few commits, each of which costs as much as its rows:
     whoever waits for each fact pays for one per fact."""

@@ -28,7 +28,7 @@ from workbench.paths import Workspace
 from workbench.probes import cgroup
 from workbench.probes.process import PROC
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 SMALL = Configuration({"web.vcpu": 0.1}, {})
 ALLOTTED = "    resource_parameters: [{name: vcpu, values: [10%, 20%]}]\n"
 
@@ -122,7 +122,6 @@ def test_it_is_discovered_profiled_and_left_as_it_was(
     assert settings(web) == before
 
 
-@pytest.mark.unhurried
 def test_what_a_killed_engine_changed_is_put_back(
     workbench: Workbench, web: str, full_length: bool
 ) -> None:
@@ -137,7 +136,6 @@ def killed(workbench: Workbench, path: Path, name: str, again: str, rounds: int)
     killed_and_put_back(workbench, path, lambda: settings_of(folders), again, rounds)
 
 
-@pytest.mark.unhurried
 @pytest.mark.parametrize(
     "found", ["container: {}", pytest.param("label: role={}", marks=pytest.mark.long)]
 )
@@ -162,7 +160,6 @@ async def test_a_container_that_starts_anew_is_another_one(
     assert settings(web) == before
 
 
-@pytest.mark.unhurried
 async def test_one_that_is_not_there_is_a_sentence(
     web: str, attach: Attach, tmp_path: Path
 ) -> None:

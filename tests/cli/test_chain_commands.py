@@ -94,8 +94,7 @@ def test_a_session_answers_in_tables_and_json_and_keeps_the_models(measured: Wor
         (("predict", SESSION, "--chain", RIGHT, "--at", "rate=90000/s"), "outside everything"),
         (
             ("predict", "science-open", "--chain", "tinyproxy-haproxy", "--at", "rate=300/s"),
-            "does not say filesize_bytes, which was profiled at 10000, 100000. Add it, as "
-            "filesize=10kB.",
+            "does not say filesize, which was profiled at 10kB, 100kB. Add it, as filesize=10kB.",
         ),
         (("compare", SESSION, "--chain", UNMEASURED), "has no valid samples of"),
         (("compare", SESSION, SESSION, "--chain", RIGHT), "--profiles"),

@@ -121,8 +121,9 @@ def prefer(session: str, *components: str) -> None:
     docker("update", "--cpu-shares", "262144", *(container(session, name) for name in components))
 
 
-SPOILT_BY_HOST = frozenset({"host_saturated", "unsteady"})
-"""Why a sample is not valid on a host that others use; it says nothing against the lab."""
+SPOILT_BY_HOST = frozenset({"host_saturated", "unsteady", "too_few"})
+"""Why a sample is not valid on a host that others use; it says nothing against the lab. A drive of
+a test is not driven on where the host was too slow for enough answers."""
 
 
 async def until_valid(

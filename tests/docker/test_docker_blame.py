@@ -116,6 +116,7 @@ async def test_a_client_of_one_thread_at_its_limit(
     assert evidence(sample, "source_saturated").startswith("thread")
 
 
+@pytest.mark.unhurried
 @SHARED
 async def test_a_noisy_neighbour(closed: DockerLab) -> None:
     chosen = configuration(haproxy=0.25)
@@ -141,6 +142,7 @@ def neighbours(count: int) -> Iterator[None]:
             process.wait()
 
 
+@pytest.mark.unhurried
 @SHARED
 async def test_a_stall_of_two_seconds(closed: DockerLab) -> None:
     """Everything of the target stands still, as on a host that is suspended."""
@@ -158,7 +160,6 @@ async def test_a_stall_of_two_seconds(closed: DockerLab) -> None:
     assert evidence(sample, "unsteady")
 
 
-@pytest.mark.unhurried
 async def test_a_connection_table_that_is_nearly_full(open_lab: OpenLab) -> None:
     chosen = configuration(tinyproxy=0.25)
     lab = await open_lab(OPEN, TINYPROXY)
@@ -176,7 +177,8 @@ PERIODS_A_SECOND = 10
 
 @contextmanager
 def connection_table(room: int) -> Iterator[None]:
-    """The host's connection table with room for so many more; its own limit comes back."""
+    """The host's connection table with room for so many more, others' in it; its own limit comes
+    back."""
     folder = Path("/proc/sys/net/netfilter")
     limit = folder / "nf_conntrack_max"
     before = limit.read_text()

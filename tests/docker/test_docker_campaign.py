@@ -15,8 +15,8 @@ from real_campaigns import short_campaign
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("known")]  # its images are built
 
 LABEL = "vnf-workbench.session"
-ATTEMPTS = 3
-"""Of a campaign that a shared host may spoil."""
+ATTEMPTS, BUDGET = 3, "90s"
+"""Of a campaign that a shared host may spoil, which waits no longer for a quiet one."""
 
 
 def ours_on_the_engine(session: str) -> list[str]:
@@ -52,9 +52,11 @@ def test_a_campaign_finds_the_capacity_and_leaves_nothing(
 ) -> None:
     for attempt in range(ATTEMPTS):
         session = f"real-run-{attempt}"
-        events = played(workbench, "run", str(real_campaign), "--session", session)
+        events = played(
+            workbench, "run", str(real_campaign), "--session", session, "--budget", BUDGET
+        )
         last = events[-1]
-        assert (last["event"], last["outcome"]) == ("RunFinished", "done")
+        assert last["event"] == "RunFinished"
         assert ours_on_the_engine(session) == []
         samples = [event["sample"] for event in events if event["event"] == "SampleTaken"]
         assert all(sample["generator"].startswith("oha ") for sample in samples)
@@ -63,6 +65,7 @@ def test_a_campaign_finds_the_capacity_and_leaves_nothing(
         capacity = next((b for b in last["breakpoints"] if b["rule"] == "capacity"), None)
         if len(valid) >= 3 and capacity and capacity["state"] == "found":
             break
+    assert last["outcome"] == "done"
     assert len(valid) >= 3, [sample["findings"] for sample in samples]
     assert capacity
     assert capacity["state"] == "found"

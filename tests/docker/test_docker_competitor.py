@@ -22,7 +22,7 @@ from workbench.labs.docker import DockerLab
 from workbench.measuring import competition
 from workbench.measuring.usage import Meter
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 HAPROXY = target("haproxy")
 QUARTER = configuration(haproxy=0.25)
@@ -58,7 +58,6 @@ async def test_its_true_intensity_is_counted(lab: DockerLab, session: str) -> No
     assert "stress-ng" not in running
 
 
-@pytest.mark.unhurried
 async def test_one_that_dies_in_mid_sample_spoils_it_by_name(lab: DockerLab, session: str) -> None:
     await lab.deploy(HAPROXY, QUARTER)
     begun = asyncio.Event()

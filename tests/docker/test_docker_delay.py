@@ -13,7 +13,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.load_shapes import LoadShape
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 
 async def test_bursts_of_stamped_packets_through_a_firewall(tmp_path: Path, session: str) -> None:

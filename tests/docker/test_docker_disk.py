@@ -15,7 +15,7 @@ from workbench.labs.components import disks
 from workbench.measuring.records import Drive
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 RATE, SECONDS = 8_000.0, 3.0
 """Of 570 bytes each in the file of a capture: 4.6 MB/s."""

@@ -156,6 +156,7 @@ def looked_at(session: str) -> tuple[str, str, str]:
     return pid, memory, swap
 
 
+@pytest.mark.unhurried
 async def test_memory_and_bandwidth_change_in_place(open_lab: OpenLab, session: str) -> None:
     haproxy, mib = target("haproxy"), float(1 << 20)
     lab = await open_lab(CLOSED, haproxy)

@@ -13,7 +13,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.parameters import OperatingPoint
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 BLOCK = 256
 """Of the packets of a file so many hold what is sought, where `refused_block` is 1."""

@@ -93,6 +93,7 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
         assert 0.9 - widened <= little <= 1.1 + widened, clients
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
 async def test_littles_law_holds_with_the_sinks_own_count(
     open_lab: OpenLab, session: str, measured: object
@@ -132,6 +133,7 @@ async def test_the_order_of_the_functions_costs_40_ms(open_lab: OpenLab) -> None
     assert seen["haproxy-tinyproxy"][0] <= 15, seen
 
 
+@pytest.mark.unhurried
 async def test_an_overloaded_open_loop_accounts_for_every_request(
     open_lab: OpenLab, session: str
 ) -> None:

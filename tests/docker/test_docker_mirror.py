@@ -15,7 +15,7 @@ from workbench.domain.parameters import OperatingPoint
 from workbench.measuring import copies
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 RATE, SECONDS = 4_000.0, 2.0
 

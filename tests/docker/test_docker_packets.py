@@ -11,7 +11,7 @@ from exact_packets import campaign_of, counted, meant_to_be_refused, point
 from workbench.descriptors.loading import load_campaign
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 
 async def test_what_was_sent_arrived_or_was_dropped_by_somebody_who_counted_it(

@@ -18,7 +18,7 @@ from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, first_drive_s, judge
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 
 async def measured(

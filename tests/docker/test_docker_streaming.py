@@ -21,7 +21,11 @@ from workbench.measuring.judging import Terms, judge
 from workbench.measuring.records import Drive
 from workbench.paths import Workspace
 
-pytestmark = [pytest.mark.docker, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.unhurried,
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 SECONDS = 12.0
 PLAN = WindowPlan(warmup_s=6.0, window_s=6.0, timeout_s=SECONDS)

@@ -14,7 +14,7 @@ from workbench.domain.parameters import OperatingPoint
 from workbench.paths import Workspace
 from workbench.traffic.pcap import FIRST_PORT
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 SECONDS = 2.0
 FEW, MANY = 2_000.0, 40_000.0

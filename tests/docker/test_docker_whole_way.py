@@ -1,8 +1,8 @@
 """From two profiles to a deployment on the real lab: predict, canary, accept, recommend, verify.
 
-A shared host may spoil any measurement, so each is asked for again until it says something; what
-is asserted then has margins that noise does not reach: 44 ms of delayed acknowledgements against
-the 1.5 ms that the profiles of both functions say.
+A shared host may spoil any measurement, so each is asked for again until it says something, and
+waits `BUDGET` at most for a quiet host; what is asserted then has margins that noise does not
+reach: 44 ms of delayed acknowledgements against the 1.5 ms that the profiles of both functions say.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from driving import REPOSITORY, Workbench
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.usefixtures("known"),  # its images are built
-    pytest.mark.timeout(1800),  # it waits while others keep the host busy
 ]
 
 CHAIN = ("--chain", "tinyproxy-haproxy")
@@ -34,15 +33,18 @@ GUARD = ("--guard", "mean<=500ms")
 HOLDS = "mean<=200ms @ rate=100/s, filesize=10kB"
 BEYOND = "mean<=10ms @ rate=100/s, filesize=10kB"
 """The profiles promise a tenth of it, and no allocation of the chain holds it."""
-ATTEMPTS = 4
+ATTEMPTS = 3
+BUDGET, FULL_BUDGET = "150s", "20m"
+"""Of each command that measures: about twice what it takes on a quiet host."""
 
 
 def test_two_profiles_become_a_verified_deployment_of_their_chain(
     served: Workbench, full_length: bool
 ) -> None:
-    served.longest_s = 1200
+    served.longest_s = 1500
     allocations = 4 if full_length else 2
-    session = profiled(served, full_length)
+    budget = FULL_BUDGET if full_length else BUDGET
+    session = profiled(served, full_length, budget)
     weakest = ("--rule", "weakest-link", "--json")
     for chain in ("tinyproxy-haproxy", "haproxy-tinyproxy"):
         asked = ("predict", session, "--chain", chain, "--at", "rate=100/s, filesize=10kB")
@@ -52,7 +54,7 @@ def test_two_profiles_become_a_verified_deployment_of_their_chain(
 
     steps = "10" if full_length else "3"
     asked = ("canary", session, *CHAIN, *GUARD, "--allocate", TRAINED, "--steps", steps, "--json")
-    proposed = until(served, asked, lambda told: told["canary"]["ending"]["state"] == "done")
+    proposed = until(served, asked, walked, budget)
     assert all(s["value"]["value"] > 30.0 for s in kept(proposed))
     assert proposed["after"]["rmse"] < 0.5 * proposed["before"]["rmse"], "by held-out loads"
 
@@ -70,7 +72,7 @@ def test_two_profiles_become_a_verified_deployment_of_their_chain(
         assert_right_where_it_was_not_trained(served, session)
 
     asked = ("recommend", session, *CHAIN, "--sla", HOLDS, "--compare", "greedy", "--on-lab")
-    found = until(served, (*asked, "--verify", "--json"), confirmed)
+    found = until(served, (*asked, "--verify", "--json"), confirmed, budget)
     assert (found["met"], found["model_version"]) == (True, 1)
     assert found["probability"] >= 0.95
     assert found["lab_iterations"] == 1
@@ -88,7 +90,7 @@ def test_two_profiles_become_a_verified_deployment_of_their_chain(
 def assert_right_where_it_was_not_trained(served: Workbench, session: str) -> None:
     """What was accepted, at another allocation and other loads."""
     asked = ("canary", session, *CHAIN, *GUARD, "--allocate", UNSEEN, "--steps", "2", "--json")
-    until(served, (*asked, "--share", "0.8"), kept)
+    until(served, (*asked, "--share", "0.8"), kept, FULL_BUDGET)
     right = json.loads(served.run("compare", session, *CHAIN, "--json", expect=None).stdout)
     assert right["model_version"] == 1
     asked = ("compare", session, *CHAIN, "--rule", "weakest-link", "--json")
@@ -97,7 +99,7 @@ def assert_right_where_it_was_not_trained(served: Workbench, session: str) -> No
     assert right["mape"] < 0.5 * alone["mape"]
 
 
-def profiled(served: Workbench, full_length: bool) -> str:
+def profiled(served: Workbench, full_length: bool, budget: str) -> str:
     """The name of a session in which two thirds of each function's samples are valid."""
     text = (REPOSITORY / "tests" / "data" / "whole_way.yaml").read_text(encoding="utf-8")
     if full_length:
@@ -111,12 +113,12 @@ def profiled(served: Workbench, full_length: bool) -> str:
     for _ in range(ATTEMPTS):
         session = f"way-{secrets.token_hex(4)}"
         asked = ("run", str(campaign), "--session", session, "--lab", "docker", "--headless")
-        done = served.run(*asked, "--json", expect=None)  # 1: a configuration without any result
+        asked += ("--budget", budget, "--json")
+        done = served.run(*asked, expect=None)  # 1: a configuration without any result
         assert done.returncode in (0, 1), done.stderr
         events = [json.loads(line) for line in done.stdout.splitlines()]
-        assert events[-1]["outcome"] == "done"
+        assert events[-1]["outcome"] in ("done", "budget")
         taken = [event["sample"] for event in events if event["event"] == "SampleTaken"]
-        assert {sample["point"]["target"] for sample in taken} == {"haproxy", "tinyproxy"}
         held = Counter(configured(sample) for sample in taken if sample["valid"])
         if len(held) == configurations and 1.5 * configurations * min(held.values()) >= len(taken):
             return session
@@ -130,18 +132,26 @@ def configured(sample: dict[str, Any]) -> tuple[str, float]:
 
 
 def until(
-    served: Workbench, command: tuple[str, ...], says_something: Callable[[dict[str, Any]], Any]
+    served: Workbench,
+    command: tuple[str, ...],
+    says_something: Callable[[dict[str, Any]], Any],
+    budget: str,
 ) -> dict[str, Any]:
     """What a command printed that measures, the first time that the host let it."""
     spoiled = []
     for _ in range(ATTEMPTS):
-        done = served.run(*command, expect=None)
+        done = served.run(*command, "--budget", budget, expect=None)
         assert done.returncode != 2, done.stderr
         if done.returncode in (0, 1) and says_something(told := json.loads(done.stdout)):
             found: dict[str, Any] = told
             return found
         spoiled.append(done.stdout + done.stderr)
     pytest.fail(f"none of {ATTEMPTS} says anything: {spoiled}")
+
+
+def walked(told: dict[str, Any]) -> bool:
+    """The canary came to the end of its steps."""
+    return bool(told["canary"]["ending"]["state"] == "done")
 
 
 def kept(told: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Why a chain is slow, on real containers: one order waits for acknowledgements, the other not.
 
-What is asserted holds however busy the host is; its speed is not.
+What is asserted of the acknowledgements holds however busy the host is; its speed is not.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ DEAREST = 0.03
 """Of a core: what collecting may cost."""
 
 
+@pytest.mark.unhurried
 async def test_one_order_waits_for_acknowledgements_and_the_other_does_not(
     open_lab: OpenLab,
 ) -> None:

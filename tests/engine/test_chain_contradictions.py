@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from workbench.domain.events import SampleTaken, SessionCreated
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.questions import Recommend
 from workbench.domain.recommendations import Deployment
+from workbench.domain.resources import allotted_words
 from workbench.domain.samples import Estimate, Measurement, Sample
 from workbench.engine.answers import recommending
 from workbench.engine.answers.candidates import Candidates
@@ -155,6 +156,12 @@ async def contradictions(
     examined = examine(order)
     profiles = await profiles_of(library, InlinePool(), given, targets, examined.kpis)
     candidates = Candidates.of(order, examined.question, profiles)
+    beyond = given.campaign.beyond_alone(chain)
+    said = f"Not judged, because never measured alone: {allotted_words(beyond)}."
+    assert candidates.told_of_unreached(None) == (said if beyond else "")
+    (cheapest,) = islice(candidates.singles(), 1)
+    of_it = candidates.judge([cheapest])
+    assert candidates.told_of_unreached(of_it.chosen or of_it.closest) == "", "it costs less"
     wrong, refused = [], 0
     for one in known:
         slas = (Sla(KPI, one.limit, "<=", one.wl),)

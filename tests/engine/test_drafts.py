@@ -144,6 +144,18 @@ async def test_every_change_is_on_the_disk(engine: Engine) -> None:
     assert (await draft(engine, ReadDraft("mine"))) == changed
 
 
+async def test_a_draft_that_cannot_be_read_is_no_absent_one(engine: Engine) -> None:
+    await with_chain(engine)
+    path = engine.workspace.drafts / "round.yaml"
+    path.symlink_to(path)
+    for request in (ReadDraft("round"), DiscardDraft("round"), PlanCampaign(campaign_of("round"))):
+        with pytest.raises(UsageError, match=r"the draft round cannot be read: .*symbolic"):
+            await ask(engine, request)
+    listed = {one.name: one for one in (await ask(engine, ListDrafts())).drafts}
+    assert listed["round"].summary.startswith("the draft round cannot be read")
+    assert (listed["round"].mistakes, listed["mine"].mistakes) == (1, 0)
+
+
 async def test_mistakes_say_their_fields(engine: Engine) -> None:
     changed = await with_chain(engine)
     document = copy.deepcopy(dict(changed.document or {}))

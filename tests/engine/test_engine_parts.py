@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -56,13 +57,27 @@ def test_samples_between_clear_the_lab() -> None:
     assert faults.blame(PLACES[0], ERROR) == "once more"
 
 
+def _nice_beside_a_thread() -> int:
+    """As numerical libraries have threads of their own from their import on."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return os.nice(0)
+
+
+def _nice_of_threads() -> list[int]:
+    threads = Path("/proc/self/task").iterdir()
+    return [os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads]
+
+
 async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pool_module, "NICE", NICE)  # tests have it lower
-    pool = Pool()
+    pool = Pool(gives_way=False)
     try:
+        assert await pool.run(_nice_beside_a_thread) < NICE, "nothing is measured yet"
+        pool.give_way()
         assert await pool.run(os.nice, 0) == NICE
+        assert set(await pool.run(_nice_of_threads)) == {NICE}, "those that it had before as well"
         with pytest.raises(DataError, match="nothing to judge"):
             await pool.run(_refuse)
         with pytest.raises(PluginError, match="'_exit' called exits with 5"):
@@ -70,7 +85,7 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
         with pytest.raises(EngineError, match="died twice"):
             await pool.run(os._exit, 1)
         assert pool.losses == 2
-        assert await pool.run(abs, -1) == 1
+        assert await pool.run(os.nice, 0) == NICE, "so are those that come after it"
     finally:
         await pool.close()
 

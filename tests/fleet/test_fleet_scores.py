@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from driving import Workbench
+from test_dispatch_shares import FakeFuture
+
+from workbench.cli.lab_fleet import _show
+from workbench.domain.errors import UsageError
+from workbench.domain.fleets import Fleet, LabHost
+from workbench.fleet import fleet_asking, fleet_lifecycle, fleet_scores, tasks
+from workbench.fleet.fleet_scores import HandedScores, scored_alone
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, HostStanding
+from workbench.fleet.host_engine import HostEngine
+from workbench.fleet.leases import Lease, Leases
+from workbench.fleet.security import Secrets, configure, made
+from workbench.models.crossvalidation import Row
+from workbench.paths import Workspace
 
 HOSTS = "kind: hosts\nhosts: {alpha: {kind: simulated}, beta: {kind: simulated}}\n"
 WORDS = (
@@ -99,3 +117,240 @@ def test_hosts_that_all_died_are_not_waited_for(workbench: Workbench) -> None:
         workbench.run("fleet", "down", "hosts.yaml")
     assert "lost all its hosts" in " ".join(rest.split())
     assert asking.returncode == 3
+
+
+class FakeHosts:
+    """A scheduler of workers that score, each job after a moment; some never do."""
+
+    def __init__(self, *hosts: str, never: str = "") -> None:
+        self.there, self.never = dict.fromkeys(hosts, ""), never
+        self.at: dict[str, int] = {}
+        self.most, self.given = 0, list[tuple[str, str]]()
+        self.before = ""
+        self.scheduler = SimpleNamespace(identity=self.identity)
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        worker = {"resources": {"lab": 1}, "last_seen": time.time()}
+        return {"workers": {f"tls://{host}": {**worker, "name": host} for host in self.there}}
+
+    def submit(self, work: Any, table: Any, method: str, *more: Any, **how: Any) -> FakeFuture:
+        assert work is scored_alone
+        (address,) = how["workers"]
+        assert how["resources"] == {"lab": 1}
+        assert more == ("point", "scoring of s")
+        self.given.append((address, method))
+        self.at[address] = self.at.get(address, 0) + 1
+        self.most = max(self.most, self.at[address])
+        future = FakeFuture()
+
+        def answer() -> None:
+            self.at[address] -= 1
+            if not future.done():
+                future.set_result(Row(table.target, "p95", method, None, "too few"))
+
+        if address != f"tls://{self.never}":
+            asyncio.get_running_loop().call_later(0.02, answer)
+        return future
+
+    async def run(self, work: Any, about: str, *, workers: list[str], **_: Any) -> dict[str, str]:
+        assert (work, about) == (tasks.whom_it_waits_for, "scoring of s")
+        return dict.fromkeys(workers, self.before)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_scores, "LOOKING_S", 0.05)
+    monkeypatch.setattr("workbench.fleet.host_waits.FIRST_S", 0.01)
+    monkeypatch.setattr("workbench.fleet.host_waits.AGAIN_S", 0.01)
+
+
+def handed(tmp_path: Path, said: list[str], jobs: int = 6) -> HandedScores:
+    table: Any = SimpleNamespace(target="haproxy")
+    every = [(table, f"method-{n}", "point") for n in range(jobs)]
+    return HandedScores("scoring of s", every, Leases(tmp_path), said.append)  # type: ignore[arg-type]
+
+
+async def ran(scores: HandedScores, client: FakeHosts, *own: str) -> tuple[int, list[str]]:
+    hosts, rows = await asyncio.wait_for(scores.run(client, set(own)), 10.0)  # type: ignore[arg-type]
+    return hosts, [row.method for row in rows]
+
+
+ALL = [f"method-{n}" for n in range(6)]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_host_has_one_score_at_a_time_so_that_a_campaign_has_its_turn(
+    tmp_path: Path,
+) -> None:
+    said: list[str] = []
+    client = FakeHosts("alpha", "beta", "of another fleet")
+    assert await ran(handed(tmp_path, said), client, "alpha", "beta") == (2, ALL)
+    assert client.most == 1
+    assert {address for address, _ in client.given} == {"tls://alpha", "tls://beta"}
+    assert said[0] == "6 scores by 2 hosts"
+    assert said[-1].endswith("(6 of 6)")
+
+
+@pytest.mark.usefixtures("quick")
+async def test_what_a_host_had_that_is_gone_another_scores(tmp_path: Path) -> None:
+    client, said = FakeHosts("alpha", "beta", never="alpha"), list[str]()
+    scoring = asyncio.create_task(ran(handed(tmp_path, said), client, "alpha", "beta"))
+    await asyncio.sleep(0.3)
+    assert not scoring.done()
+    del client.there["alpha"]
+    assert await scoring == (2, ALL)
+    assert ("tls://alpha", "method-0") in client.given
+    assert ("tls://beta", "method-0") in client.given
+    del client.there["beta"]
+    with pytest.raises(FleetError, match="no host that is up"):
+        await ran(handed(tmp_path, said), client, "alpha", "beta")
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_host_that_is_held_or_that_a_campaign_has_first_is_given_no_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It scores once that is over; what is measured there first is no time of the score's."""
+    client, said, leases = FakeHosts("alpha"), list[str](), Leases(tmp_path)
+    leases.take(Lease("beta", "ann", time.time(), until=time.time() + 600.0))
+    with leases.contending("first", 5):
+        scoring = asyncio.create_task(ran(handed(tmp_path, said), client, "alpha", "beta"))
+        await asyncio.sleep(0.2)
+        assert client.given == []
+    assert await scoring == (1, ALL)
+    assert "alpha is given nothing: first goes first (priority 5)" in said
+
+    monkeypatch.setattr(fleet_scores, "PATIENCE_S", 0.3)
+    client.never, client.before = "alpha", "s.0123"
+    scoring = asyncio.create_task(ran(handed(tmp_path, said, 1), client, "alpha"))
+    await asyncio.sleep(0.8)
+    assert not scoring.done()
+    assert "alpha scores once it is done with s.0123" in said
+    client.before = ""
+    with pytest.raises(FleetError, match=r"not scored: alpha has not answered for 0\.3 s"):
+        await scoring
+
+
+FLEET = Fleet("hosts", (LabHost("alpha", "simulated"),))
+
+
+async def test_a_fleet_does_not_end_while_its_hosts_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with the last campaign nor by `fleet down`; it ends with the last that scores."""
+    workspace, ended = Workspace(tmp_path), list[int]()
+    folder = FleetFolder.of(workspace, "hosts")
+
+    async def end(pid: int) -> None:
+        ended.append(pid)
+
+    monkeypatch.setattr(fleet_lifecycle, "_end_keeper", end)
+    monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda pid: pid == os.getpid())
+    using = fleet_scores._using(FLEET, workspace, "demo-real", print)
+    with pytest.raises(FleetError, match="is not up"):
+        await using.__aenter__()
+    folder.write(FleetStanding(FLEET, os.getpid(), "tls://[::1]:1", Secrets("", "")))
+    async with fleet_scores._using(FLEET, workspace, "demo-real", print) as (_, name):
+        assert name == "scoring of demo-real"
+        async with fleet_scores._using(FLEET, workspace, "demo-real", print) as (_, other):
+            assert other == "scoring of demo-real, 2"
+            folder.let_stay(True)
+        folder.let_stay(False)
+        assert [each.session for each in Leases(folder.leases).measuring()] == [name]
+        told: list[str] = []
+        with monkeypatch.context() as another_process:
+            another_process.setattr(fleet_lifecycle.os, "getpid", lambda: 0)
+            await fleet_lifecycle.end_after(workspace, FLEET, told.append)
+            with pytest.raises(UsageError, match=f"{name} .* is measured with it"):
+                await fleet_lifecycle.go_down(workspace, FLEET, print)
+        assert told == [
+            f"the fleet hosts stays up: {name} (process {os.getpid()}) is measured with it"
+        ]
+        assert ended == []
+    assert ended == [os.getpid()]
+    assert not Leases(folder.leases).measuring()
+
+
+async def test_a_host_that_scores_says_so_to_who_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a campaign waits for it, and `fleet status` shows it."""
+    heard: list[str] = []
+    queue = SimpleNamespace(held_by="another", waiting=())
+    engine: Any = SimpleNamespace(workspace=None, queue=queue)
+    host = HostEngine(engine, LabHost("alpha", "simulated"))
+
+    def row_of(*_: object) -> Row:
+        heard.extend(host.waits_for(each) for each in ("s.0123", "", "scoring of demo-real"))
+        return Row("haproxy", "p95", "pooled", None)
+
+    monkeypatch.setattr(fleet_scores, "row_of", row_of)
+    nothing: Any = None
+    scored_alone(nothing, "pooled", "point", "scoring of demo-real")
+    assert heard == ["scoring of demo-real", "scoring of demo-real", ""]
+    assert host.waits_for("s.0123") == ""
+
+    async def asked(*_: object) -> dict[str, object]:
+        return {"alpha": "scoring of demo-real\x1b", "beta": "", "gamma": OSError()}
+
+    monkeypatch.setattr(fleet_asking, "asked", asked)
+    busy = await fleet_asking.at_what(None)  # type: ignore[arg-type]
+    assert busy == {"alpha": "scoring of demo-real·"}
+    monkeypatch.setattr("workbench.cli.lab_fleet._leases", lambda _: {})
+    _show([HostStanding("alpha", "up"), HostStanding("beta", "up")], "hosts", busy)
+    lines = capsys.readouterr().out.splitlines()
+    assert "busy with scoring of demo-real" in next(line for line in lines if "alpha" in line)
+    assert "up, busy" in next(line for line in lines if "alpha" in line)
+    assert "busy" not in next(line for line in lines if "beta" in line)
+
+
+async def test_a_campaign_has_its_turn_after_the_fit_that_a_host_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a real scheduler and worker: it hears meanwhile what it waits for."""
+    from distributed import Client, Scheduler, Worker
+
+    configure()
+    began, goes_on, order = threading.Event(), threading.Event(), list[str]()
+
+    def row_of(table: Any, method: str, *_: object) -> Row:
+        order.append(method)
+        began.set()
+        assert goes_on.wait(20.0)
+        return Row(table.target, "p95", method, None, "too few")
+
+    class Asked(HostEngine):
+        def waits_for(self, session: str) -> str:
+            if session == "s.0123":
+                order.append("campaign")
+            return super().waits_for(session)
+
+    monkeypatch.setattr(fleet_scores, "row_of", row_of)
+    engine: Any = SimpleNamespace(workspace=None, queue=SimpleNamespace(waiting=(), held_by=""))
+    tasks.be(Asked(engine, FLEET.hosts[0]))
+    secrets = made()
+    given: dict[str, Any] = {"security": secrets.security(), "dashboard": False}
+    async with (
+        Scheduler(host="127.0.0.1", port=0, dashboard_address=":0", protocol="tls", **given) as at,
+        Worker(
+            at.address, name="alpha", nthreads=1, resources={"lab": 1},
+            local_directory=str(tmp_path), **given,
+        ) as worker,
+        Client(at.address, security=given["security"], asynchronous=True) as campaign,
+    ):  # fmt: skip
+        standing = FleetStanding(FLEET, os.getpid(), at.address, secrets)
+        scoring = asyncio.create_task(fleet_scores._answered(standing, handed(tmp_path, [])))
+        assert await asyncio.to_thread(began.wait, 20.0)
+        assert await fleet_asking.at_what(standing) == {"alpha": "scoring of s"}
+        asked = campaign.submit(
+            tasks.whom_it_waits_for, "s.0123", workers=[worker.address], resources={"lab": 1}
+        )
+        while len(worker.state.tasks) < 2:  # noqa: ASYNC110 - it rings no bell
+            await asyncio.sleep(0.01)
+        goes_on.set()
+        _, rows = await scoring
+        assert await asked == ""
+    tasks.be(None)
+    assert [row.method for row in rows] == ALL
+    assert order == ["method-0", "campaign", *ALL[1:]]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.domain.attaching import SshAddress
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet import fleet_lifecycle, host_reaping
 from workbench.fleet.fleet_lifecycle import go_down
@@ -53,7 +54,7 @@ def test_a_fleet_that_cannot_go_down_keeps_no_campaign_back(
     def refused(_: FleetFolder) -> None:
         raise FleetError("is still being started or ended by another process")
 
-    monkeypatch.setattr(fleet_lifecycle, "alone", refused)
+    monkeypatch.setattr(fleet_lifecycle, "only_one", refused)
     said: list[str] = []
     asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
     assert said == ["warning: is still being started or ended by another process."]
@@ -89,3 +90,28 @@ def test_a_worker_is_looked_for_where_it_was_started_and_where_the_file_says(
     assert len(said) == len(reaped)
     if not where:
         assert said == ["lab-a: its worker (process 7) did not end and was killed"]
+
+
+async def test_many_hosts_that_are_not_reached_end_within_the_time_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All are asked at once, and each is named."""
+    hosts = [("owner", LabHost(f"far-{n}", "ssh", address=f"192.0.2.{n}")) for n in range(40)]
+    asked, said, all_asked = list[str](), list[str](), asyncio.Event()
+
+    async def silent(address: SshAddress) -> None:
+        asked.append(address.name)
+        if len(asked) == len(hosts):
+            all_asked.set()
+        await asyncio.sleep(60.0)
+
+    monkeypatch.setattr(host_reaping, "connect_by_ssh", silent)
+    monkeypatch.setattr(host_reaping, "LONGEST_S", 1.0)
+    reaping = asyncio.create_task(host_reaping.reap_hosts(hosts, said.append))
+    await asyncio.wait_for(all_asked.wait(), 10.0)
+    assert said == [], "nobody waited for another to be given up"
+    await reaping
+    assert sorted(said) == sorted(
+        f"{host.name}: what may be left there was not looked at: it did not answer within 1 s"
+        for _, host in hosts
+    )

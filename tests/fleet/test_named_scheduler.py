@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,8 +20,9 @@ from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 from workbench.descriptors.lab_hosts import load_fleet
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.fleets import NamedScheduler
+from workbench.fleet import named_scheduler
 from workbench.fleet.named_scheduler import secrets_of
-from workbench.fleet.security import made
+from workbench.fleet.security import Secrets, made
 from workbench.paths import Workspace
 
 SCHEDULER = """
@@ -205,3 +207,39 @@ def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     assert "is not the key of good.pem" in why(crossed)
     os.truncate(good.certificate, 40)
     assert "no certificate in PEM" in why(named)
+
+
+async def test_a_scheduler_that_does_not_answer_for_a_moment_has_lost_no_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its workers would be ended, and jobs of Slurm cancelled, though they measure on."""
+    answers = asyncio.Event()
+    answers.set()
+
+    @asynccontextmanager
+    async def client(*_: object) -> AsyncIterator[None]:
+        yield
+
+    async def workers(*_: object) -> dict[str, str]:
+        if not answers.is_set():
+            raise TimeoutError
+        return {"alpha": "tls://192.0.2.1:1"}
+
+    monkeypatch.setattr(named_scheduler, "client_of", client)
+    monkeypatch.setattr(named_scheduler, "workers_of", workers)
+    monkeypatch.setattr(named_scheduler, "LOOKING_S", 0.02)
+    monkeypatch.setattr(named_scheduler, "VANISHED_S", 1.0)
+    named = NamedScheduler("tls://192.0.2.1:2", "", "", "")
+    async with asyncio.timeout(20.0), named_scheduler.listening(named, Secrets("", "")) as present:
+        await until(lambda: present() == ("alpha",))
+        answers.clear()
+        await asyncio.sleep(0.2)
+        assert present() == ("alpha",)
+        await until(lambda: not present())
+        answers.set()
+        await until(lambda: present() == ("alpha",))
+
+
+async def until(so: Callable[[], bool]) -> None:
+    while not so():  # noqa: ASYNC110 - it rings no bell
+        await asyncio.sleep(0.02)

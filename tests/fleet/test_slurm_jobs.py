@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,10 @@ from test_fleet_whole_way import CAMPAIGN, SAMPLES, standing
 from workbench.descriptors.lab_hosts import load_fleet
 from workbench.domain.errors import DescriptorError
 from workbench.domain.fleets import LabHost, SlurmRequest
+from workbench.fleet import slurm_jobs
 from workbench.fleet.fleet_standing import FleetError, FleetFolder
 from workbench.fleet.security import Secrets
-from workbench.fleet.slurm_jobs import submitted
+from workbench.fleet.slurm_jobs import cancel_left, submitted
 from workbench.paths import Workspace
 
 LONGEST_S = 60.0
@@ -126,7 +129,8 @@ def test_jobs_of_slurm_measure_and_end_with_the_fleet(workbench: Workbench, slur
     )
     (workbench.root / "small.yaml").write_text(CAMPAIGN)
     up = workbench.run("fleet", "up", "hosts.yaml", expect=None)
-    assert re.search(r"node-\d +up +1 +job \d of Slurm", up.stdout), up.stdout + up.stderr
+    known = r"node-\d +(up +1 +job \d of|queued +1 +its job \d waits in the queue of) Slurm"
+    assert re.search(known, up.stdout), up.stdout + up.stderr
     jobs = workbench.root / ".workbench/fleet/hosts/jobs"
     assert {path.stem for path in jobs.glob("*.job")} == {"node-1", "node-2"}
     queued = asked(slurm, "squeue", "--noheader", "--format=%j")
@@ -186,6 +190,115 @@ async def test_what_slurm_did_not_take_is_cancelled_and_nobody_else_s_job(
     ]
 
 
+FAKES = {
+    "sbatch": "echo Submitted batch job 7",
+    "scancel": "{fails}; echo scancel $@ >> {told}; exec {stands}",
+    "squeue": "{fails}; cat {there}",
+}
+"""In place of Slurm's: what they were told, what is there, whether one stands still."""
+
+
+@dataclass
+class FakeSlurm:
+    """A Slurm that took job 7, as its programs are seen from here."""
+
+    folder: Path
+
+    @property
+    def told(self) -> list[str]:
+        path = self.folder / "told"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def does(self, *, stands: str = "true", fails: str = "true", there: str = "") -> None:
+        (self.folder / "there").write_text(there)
+        for name, does in FAKES.items():
+            program = self.folder / name
+            words = {"stands": stands, "fails": fails}
+            paths = {each: str(self.folder / each) for each in ("told", "there")}
+            program.write_text("#!/bin/sh\n" + does.format(**words, **paths) + "\n")
+            program.chmod(0o755)
+
+
+@pytest.fixture
+def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    place = tmp_path / "programs"
+    place.mkdir()
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_jobs, "ASKING_S", 1.0)
+    fake = FakeSlurm(place)
+    fake.does()
+    return fake
+
+
+def left_jobs(root: Path, **jobs: str) -> FleetFolder:
+    folder = FleetFolder.of(Workspace(root), "hosts")
+    (folder.root / "jobs").mkdir(parents=True)
+    for host, text in jobs.items():
+        (folder.root / "jobs" / f"{host}.job").write_text(text)
+    return folder
+
+
+async def test_jobs_are_cancelled_at_once_and_those_that_slurm_does_not_cancel_are_named(
+    tmp_path: Path, fake_slurm: FakeSlurm
+) -> None:
+    """However many there are, in the time of one."""
+    folder = left_jobs(tmp_path, one="5", two="7", three="workbench-hosts-three-ab")
+    said = r"cancels 3 jobs of the fleet: 5 of one, workbench-hosts-three-ab of three, 7 of two"
+    fake_slurm.does(stands="sleep 60", there="5 RUNNING a\n7 PENDING b\n8 RUNNING c\n"
+                    "9 PENDING workbench-hosts-three-ab\n")  # fmt: skip
+    with pytest.raises(FleetError, match=said):
+        await asyncio.wait_for(cancel_left(folder), LONGEST_S)
+    assert sorted(fake_slurm.told) == [
+        "scancel --me --name=workbench-hosts-three-ab",
+        "scancel 5 7",
+    ]
+    assert len(list((folder.root / "jobs").glob("*.job"))) == 3, "who comes next tries again"
+    fake_slurm.does(stands="false", there="5 COMPLETING a\n7 RUNNING b\n")
+    with pytest.raises(FleetError, match=r"cancels 1 job of the fleet: 7 of two"):
+        await cancel_left(folder)
+    fake_slurm.does()
+    await cancel_left(folder)
+    assert not list((folder.root / "jobs").glob("*.job"))
+
+
+async def test_a_slurm_that_is_not_there_has_cancelled_nothing(
+    tmp_path: Path, fake_slurm: FakeSlurm
+) -> None:
+    """Its programs say so by an exit code, as of a job that is over."""
+    folder = left_jobs(tmp_path, one="5")
+    fake_slurm.does(fails="exit 1")
+    with pytest.raises(FleetError, match="5 of one"):
+        await cancel_left(folder)
+    assert (folder.root / "jobs" / "one.job").read_text() == "5"
+    assert await slurm_jobs.SubmittedJob("5").state() is None
+    fake_slurm.does(there="5 PENDING a\n")
+    assert await slurm_jobs.SubmittedJob("5").state() == "PENDING"
+    assert await slurm_jobs.SubmittedJob("6").state() == ""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+async def test_a_job_is_cancelled_though_its_keeper_ends_while_it_is_submitted(
+    tmp_path: Path, fake_slurm: FakeSlurm
+) -> None:
+    program = fake_slurm.folder / "sbatch"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 60\n")
+    host, folder = LabHost("node-1", "slurm", job=SlurmRequest()), left_jobs(tmp_path)
+
+    async def submit() -> None:
+        async with submitted(host, "tls://192.0.2.1:1", folder, Secrets("", "")):
+            pass
+
+    submitting = asyncio.create_task(submit())
+    while not (tmp_path / "asked").exists():  # noqa: ASYNC110 - a file rings no bell
+        await asyncio.sleep(0.01)
+    name = (folder.root / "jobs" / "node-1.job").read_text()
+    submitting.cancel()
+    await asyncio.gather(submitting, return_exceptions=True)
+    assert fake_slurm.told == [f"scancel --me --name={name}"]
+    assert name.startswith("workbench-hosts-node-1-")
+    assert not list((folder.root / "jobs").glob("*.job"))
+
+
 def workers_in(folder: Path) -> list[str]:
     """Processes whose workspace lies in it."""
     found = []
@@ -197,10 +310,12 @@ def workers_in(folder: Path) -> list[str]:
 
 
 def number_of(jobs: Path) -> str:
+    """Of a job that Slurm has taken."""
     try:
-        return (jobs / "node-1.job").read_text()
+        text = (jobs / "node-1.job").read_text()
     except OSError:
         return ""
+    return text if text.isdecimal() else ""
 
 
 def test_without_slurm_a_host_of_its_kind_is_a_sentence(workbench: Workbench) -> None:

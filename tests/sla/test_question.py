@@ -57,7 +57,7 @@ rate = Profiled.of([(Configuration({"a.vcpu": 1.0}, {}), wl) for wl in (1.0, 900
             [p95(200.0)],
             several,
             SlaIncomplete,
-            "does not say filesize_bytes, .* at 10000, 1000000",
+            "does not say filesize, .* at 10kB, 1MB. Add it, as filesize=10kB",
         ),
         (
             [Sla("p99_ms", 5.0, "<=", 10.0)],
@@ -89,8 +89,19 @@ rate = Profiled.of([(Configuration({"a.vcpu": 1.0}, {}), wl) for wl in (1.0, 900
             "a load of 101 clients lies .* is proxy at 1 to 100 clients",
         ),
         ([p95(20.0, filesize_bytes=1e6)], several, OutsideProfile, None),
-        ([p95(20.0, filesize_bytes=1e7)], several, OutsideProfile, "filesize_bytes=10000000 lies"),
-        ([p95(20.0, flows=4.0)], profiled(), OutsideProfile, "flows=4 .* it was not set there"),
+        (
+            [p95(20.0, filesize_bytes=1e7)],
+            several,
+            OutsideProfile,
+            "filesize=10MB lies .* profiled: a at 10kB to 1MB. Ask .* put 10MB among the values of "
+            "filesize in the campaign",
+        ),
+        (
+            [p95(20.0, flows=4.0)],
+            profiled(),
+            OutsideProfile,
+            "flows was not set in .*Leave flows out",
+        ),
     ],
 )
 def test_an_sla_that_cannot_be_judged_gets_a_sentence(

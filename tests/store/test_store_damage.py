@@ -121,7 +121,9 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Left:
     path = tmp_path_factory.mktemp("killed") / "s.duckdb"
 
     async def made() -> int:
-        session = await make_session(path)
+        session = await SessionFile.create(path, created(), at=EPOCH)
+        for fact, measured in facts():  # a commit each
+            await session.append(fact, at=EPOCH, measurement=measured)
         last = session.last_seq
         for suffix in PARTS:
             shutil.copy(f"{path}{suffix}", f"{path}{suffix}.copy")

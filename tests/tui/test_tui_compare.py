@@ -564,6 +564,9 @@ def test_what_is_predicted_at_a_load_is_of_that_load() -> None:
     for at, said in ((100.0, "10 [8–12]"), (140.0, "14 [12–16]"), (200.0, "20 [18–22]")):
         row = compare_tables.readout(replace(told, predicted=curve), (), "p95_ms", at, 120)
         assert f"predicted {said}" in "".join(words for words, _ in row)
+        moved = replace(told, predicted=curve, profiles=told.predicted)
+        row = compare_tables.readout(moved, (), "p95_ms", at, 120)
+        assert f" corrected {said}" in "".join(words for words, _ in row), "by the chain's samples"
 
 
 def test_the_cpu_ratio_is_that_of_the_load_under_the_cursor() -> None:

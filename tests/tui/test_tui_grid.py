@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from campaign_keys import choose, screen_of, shares, write
-from fake_link import opened, redrawn, screen_text, toasts, until
+from fake_link import flashed, opened, redrawn, screen_text, toasts, until
 from pricing_link import PricingClient, campaigning, priced
 from snapshots import check
 from textual.screen import ModalScreen
@@ -22,6 +22,7 @@ from workbench.domain.messages import ListCampaigns, Request, RunCampaign
 from workbench.domain.sessions import DescriptorText
 from workbench.tui.screens.campaign import campaign_screen
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
+from workbench.tui.screens.campaign.settings_form import SettingsForm
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.widgets.field import Cycle
@@ -119,6 +120,18 @@ async def test_cursor_default_and_unit_are_seen_before_anything_is_typed(
         await redrawn(pilot)
         shown = "".join(str(widget.render()) for widget in form.query(".more"))
         assert shown.startswith("h hides ")
+
+
+async def test_no_line_is_drawn_before_it_says_what_the_campaign_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SettingsForm, "show", lambda *_, **__: None)
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await until(pilot, lambda: "Cost" in screen_text(pilot.app), "the screen")
+        form = screen_of(pilot).form
+        assert form is not None
+        await until(pilot, lambda: form.made, "its lines")
+        assert "‹" not in await redrawn(pilot), "choices would stand on their first entries"
 
 
 async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
@@ -412,6 +425,8 @@ async def test_a_dialog_that_comes_late_lies_over_no_other(
     async with campaigning(client) as pilot:
         await pilot.press("n", then)
         await pilot.pause()
+        if then == "n":
+            await until(pilot, lambda: flashed(pilot.app).startswith("The engine looks"), "a word")
         client.lists.set()
         await until(pilot, lambda: client.asked, "the list")
         await redrawn(pilot)

@@ -460,11 +460,20 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
     app = WorkbenchApp(connect, command=RunCampaign("demo"))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: re.search(r" \(\d+ s\)", screen_text(app)), "how long")
-        told = " demo  starting demo: oha: Compiling ·[31mtokio v1"
+        told = " demo  starting: oha: Compiling ·[31mtokio v1"
         await until(pilot, lambda: told in screen_text(app), "what it waits for")
         client.lab_opens.set()
         await until(pilot, lambda: "RUNNING" in screen_text(app), "the run")
         assert "starting" not in screen_text(app)
+
+
+async def test_what_starts_has_one_name_and_one_state() -> None:
+    starts = watch.Watch(command=RunCampaign("draft:untitled"))
+    assert (starts.live.view.session, starts.awaited.partition(" (")[0]) == ("untitled", "starting")
+    starts.preparing = "untitled: image 2 of 5"
+    assert starts.awaited.startswith("starting: image 2 of 5 (")
+    starts.preparing = "night: image 2 of 5"
+    assert starts.awaited.startswith("starting: night: image 2 of 5 ("), "another one goes first"
 
 
 async def test_a_run_is_given_up_before_it_begins() -> None:
@@ -502,7 +511,7 @@ async def test_a_recording_is_shown_while_the_lab_is_made_ready_and_gives_way_to
         await until(pilot, lambda: "at 760" in screen_text(app), "the recording")
         shown = screen_text(app)
         assert "PREVIEW: the recording chain-real, while the lab is made ready" in shown
-        assert " preview  starting demo: image 2 of 5: tinyproxy" in shown
+        assert " preview  starting: image 2 of 5: tinyproxy" in shown
         await pilot.press("p", "s")
         assert client.commands() == [RunCampaign("demo")], "there is nothing to be paused yet"
         client.lab_opens.set()

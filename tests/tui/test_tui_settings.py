@@ -17,6 +17,7 @@ from workbench.descriptors.loading import library_for
 from workbench.descriptors.palette import palette
 from workbench.domain.drafts import Palette
 from workbench.domain.errors import Mistake
+from workbench.domain.resources import allotted_words
 from workbench.tui.screens.campaign.allocation_settings import (
     EVERY,
     allocation,
@@ -73,6 +74,57 @@ def test_every_load_can_be_gone_to_and_back(load: str, known: Palette) -> None:
     assert not mistakes
     assert campaign is not None
     assert campaign.load.key == "open-constant"
+
+
+def test_a_router_of_a_draft_from_nothing_needs_no_more_than_its_load(known: Palette) -> None:
+    document = document_of(beginning("", WORKSPACE))
+    assert document is not None
+    document["targets"] = [{"vnf": "firewall"}]
+    by_name = {s.name: s for s in all_settings(document, known, 0)}
+    _, _, (mistake,) = checked("x", text_from(document), WORKSPACE)
+    assert "choose a load of packets" in mistake.message
+    by_name["load"].write(document, "packets")
+    assert (by_name["kpi"].read(document), by_name["kpi_max"].read(document)) == ("loss_pct", "90%")
+    assert not checked("x", text_from(document), WORKSPACE)[2]
+    hint = {s.name: s for s in all_settings(document, known, 0)}["sla"].hint
+    assert hint == "none; e.g. loss<=1% @ packet_rate=10000/s"
+    by_name["kpi"].write(document, "jitter_ms")
+    assert by_name["kpi_max"].read(document) == "1000 ms"
+    by_name["load"].write(document, "closed")
+    assert (by_name["kpi"].read(document), by_name["kpi_max"].read(document)) == (
+        "p95_ms",
+        "1000 ms",
+    )
+
+
+def test_a_ceiling_of_ones_own_stays_with_a_kpi_in_the_same_unit(known: Palette) -> None:
+    document = document_of(beginning("", WORKSPACE))
+    assert document is not None
+    by_name = {s.name: s for s in all_settings(document, known, 0)}
+    by_name["kpi_max"].write(document, "300 ms")
+    by_name["kpi"].write(document, "p99_ms")
+    assert by_name["kpi_max"].read(document) == "300 ms"
+    by_name["kpi"].write(document, "throughput_rps")
+    assert by_name["kpi_max"].read(document) == "", "of a rate there is no usual one"
+
+
+def test_what_a_chain_is_given_and_its_functions_alone_are_not() -> None:
+    document = document_of(beginning("", WORKSPACE))
+    assert document is not None
+    shares = {"tinyproxy": ["25%", "50%"], "haproxy": ["50%", "100%"]}
+    given = [{"vnf": vnf, "name": "vcpu", "values": own} for vnf, own in shares.items()]
+    document["targets"] = [
+        {"name": "both", "series": [*shares], "resource_parameters": given},
+        {"vnf": "tinyproxy", "resource_parameters": [{"name": "vcpu", "values": ["10%", "80%"]}]},
+        {"vnf": "haproxy"},
+    ]
+    _, campaign, mistakes = checked("x", text_from(document), WORKSPACE)
+    assert not mistakes
+    assert campaign is not None
+    assert campaign.beyond_alone() == {"haproxy.vcpu": (0.5, 1.0)}, "25 % is its template's"
+    assert campaign.beyond_alone("both") == campaign.beyond_alone()
+    assert not campaign.beyond_alone("haproxy")
+    assert allotted_words(campaign.beyond_alone()) == "haproxy with 50% and 100%"
 
 
 KEYS = st.sampled_from(

@@ -11,8 +11,10 @@ from driving import REPOSITORY
 from fake_link import FakeClient, screen_text, until
 from pricing_link import PricingClient, campaigning
 
+from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import PROFILE_FARTHER, UsageError
 from workbench.domain.messages import EngineStatus, PlanCampaign, Planned
+from workbench.paths import Workspace
 from workbench.tui import present, text
 from workbench.tui.commands import keymap
 from workbench.tui.remedies import ON_SCREENS, RemedyClient, on_screen
@@ -107,3 +109,10 @@ def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:
 
 def test_percentages_of_stored_sentences_have_the_gap_of_the_screens() -> None:
     assert text.sentence("it carries 10% more, +5% of 30 %") == "it carries 10 % more, +5 % of 30 %"
+
+
+def test_a_configuration_is_called_by_its_workload_as_it_is_typed() -> None:
+    told = load_campaign("bursts", workspace=Workspace(Path("/nowhere"))).campaign
+    (plan,) = told.targets
+    first = told.configurations(plan)[0]
+    assert text.configuration_name(told, "tinyproxy", first) == "tinyproxy 25 % duty=10%"

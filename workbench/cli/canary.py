@@ -262,7 +262,10 @@ def _proposal(proposal: Proposal) -> Iterator[str]:
     )
     yield from map(_change, proposal.changes[:UNSEEN_CHANGES])
     for reach in proposal.reach:
-        yield f"extrapolates above {reach.wl:.4g} at {reach.configuration.key}"
+        yield (
+            f"beyond a load of {reach.wl:.4g}, the highest that was measured at "
+            f"{reach.configuration.key}, it is a guess"
+        )
 
 
 def _change(change: TermChange) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.domain.fleets import Fleet, FleetRun
     from workbench.domain.questions import ModelsScored, ScoreModels
     from workbench.fleet.fleet_runs import FleetOutcome
-    from workbench.fleet.fleet_standing import HostStanding
+    from workbench.fleet.fleet_standing import FleetStanding, HostStanding
     from workbench.fleet.leases import Lease
 
 MOST_PRIORITY = 100
@@ -87,7 +87,7 @@ def up(hosts: HostsArgument = Path("hosts.yaml"), scheduler: SchedulerOption = "
 
 @fleet_app.command()
 def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
-    """Which hosts of a fleet are up.
+    """Which hosts of a fleet are up, and what they measure or score.
 
     Example: workbench fleet status hosts.yaml
     """
@@ -102,7 +102,7 @@ def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
             say(said)
         say(f"the fleet {fleet.name} is not up; `workbench fleet up {hosts}` starts it")
         raise typer.Exit(1)
-    _show(standing.hosts, fleet.name)
+    _show(standing.hosts, fleet.name, _at_what(standing))
 
 
 @fleet_app.command()
@@ -279,21 +279,43 @@ def _leases(fleet: str) -> dict[str, str]:
     return {host: f"{host} is {lease.told}" for host, lease in held.items()}
 
 
-def _show(hosts: Sequence[HostStanding], fleet: str) -> None:
+def _at_what(standing: FleetStanding) -> dict[str, str]:
+    """What hosts measure or score now; nobody is asked where nobody uses the fleet."""
+    from workbench.cli.context import current_workspace, execute, say
+    from workbench.domain.errors import WorkbenchError
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import Leases
+
+    folder = FleetFolder.of(current_workspace(), standing.fleet.name)
+    if not Leases(folder.leases).measuring():
+        return {}
+    from workbench.fleet.fleet_asking import at_what
+
+    async def found() -> dict[str, str]:
+        try:
+            return await at_what(standing)
+        except WorkbenchError as error:
+            say(f"warning: what its hosts are at is not known: {error.what}")
+            return {}
+
+    return execute(found())
+
+
+def _show(hosts: Sequence[HostStanding], fleet: str, busy: Mapping[str, str] | None = None) -> None:
     from workbench.cli.context import put
     from workbench.cli.tables import fitted, terminal_columns
     from workbench.domain.answer_tables import AnswerTable
 
     held = _leases(fleet)
-    rows = (
-        (
-            h.name,
-            f"{h.state}, held" if h.name in held else h.state,
-            h.starts,
-            "; ".join(filter(None, (held.get(h.name, "").removeprefix(f"{h.name} is "), h.note))),
-        )
-        for h in hosts
-    )
+
+    def row(h: HostStanding) -> tuple[str, str, int, str]:
+        at = (busy or {}).get(h.name, "")
+        states = (h.state, "busy" if at else "", "held" if h.name in held else "")
+        held_by = held.get(h.name, "").removeprefix(f"{h.name} is ")
+        notes = (at and f"busy with {at}", held_by, h.note)
+        return h.name, ", ".join(filter(None, states)), h.starts, "; ".join(filter(None, notes))
+
+    rows = tuple(map(row, hosts))
     table = AnswerTable.of(("host", "state", "starts", "note"), rows)
     put(fitted(table, terminal_columns(), ("note",)))
 

@@ -200,14 +200,14 @@ def _passage_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -
             if template and packets and template.passage != "router":
                 yield (
                     ("targets", index),
-                    f"has {shown(vnf.name)}, which is no router and passes no packets on; "
-                    f"the primary workload parameter is {primary.name}",
+                    f"has {shown(vnf.name)}, which is no router and passes no packets on: leave "
+                    f"it out, or choose a load of requests ({PACKET_RATE} is one of packets)",
                 )
             elif template and not packets and template.passage == "router":
                 yield (
                     ("targets", index),
-                    f"has {shown(vnf.name)}, a router, which is measured with packets; "
-                    f"make {PACKET_RATE} the primary workload parameter",
+                    f"has {shown(vnf.name)}, a router, which is measured with packets: choose a "
+                    f"load of packets ({PACKET_RATE} as primary workload parameter)",
                 )
 
 
@@ -226,8 +226,8 @@ def _kpi_of_packets_mistakes(
     if primary.name == PACKET_RATE and delay and not (load and load.generator):
         yield (
             ("kpi",),
-            f"is {kpi}, which packets have none of unless they are stamped: ask for "
-            "load.generator d-itg",
+            f"is {kpi}, which packets have none of unless they are stamped: choose {kpis.LOSS}, or "
+            "the generator d-itg (load.generator)",
         )
     windows = reading.valid.get("windows")
     if primary.name == PACKET_RATE and windows and windows.interval:
@@ -296,7 +296,7 @@ def _kpi_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     limit = reading.valid.get("kpi_max")
     if limit is None:
         if "kpi_max" not in given and dimension.unit != "ms":
-            yield ("kpi",), f"is {kpi}, which needs a kpi_max such as {dimension.example}"
+            yield ("kpi",), f"is {kpi}, which needs a ceiling (kpi_max) such as {dimension.example}"
         return
     try:
         value = dimension.read(limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.document import (
     LARGEST_FILE,
     Document,
-    is_file,
     parsed,
     read_document,
 )
@@ -57,9 +57,9 @@ def check_name(name: str, what: str) -> None:
 
 
 def existing(name: str, workspace: Workspace) -> Path:
-    """The file of a draft. Raises `UsageError` where there is none."""
+    """The file of a draft. Raises `UsageError` where there is none, or nobody can tell."""
     path = path_of(name, workspace)
-    if not is_file(path):
+    if not _is_there(path):
         known = (p.stem for p in workspace.drafts.glob(f"*{SUFFIX}"))
         raise UsageError(
             f"no draft is called {name!r}; {did_you_mean(name, known)}",
@@ -68,10 +68,32 @@ def existing(name: str, workspace: Workspace) -> Path:
     return path
 
 
+def _is_there(path: Path) -> bool:
+    """Whether a file is there. Raises `UsageError` where that cannot be told."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
 def text_of(path: Path) -> str:
-    """What stands in a draft's file, as far as it is text."""
-    raw = path.read_bytes()[: LARGEST_FILE + 1]
+    """What stands in a draft's file, as far as it is text. Raises `UsageError`: unreadable."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from None
     return raw.decode("utf-8", "replace")
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"the draft {path.stem} cannot be read: {error.strerror or type(error).__name__}",
+        where=str(path),
+        remedy="See that its file and folder may be read, or that the disk answers",
+    )
 
 
 def text_from(document: Mapping[str, Any]) -> str:
@@ -162,8 +184,13 @@ def summaries(workspace: Workspace) -> tuple[DraftSummary, ...]:
         if not is_name(path.stem):
             continue
         try:
+            if not _is_there(path):  # a folder, or it went away meanwhile
+                continue
             changed_at, text = path.stat().st_mtime, text_of(path)
-        except OSError:  # it went away meanwhile
+        except OSError:
+            continue
+        except UsageError as error:
+            found.append(DraftSummary(path.stem, error.what, (), 1, 0.0))
             continue
         document, _, mistakes = checked(path.stem, text, workspace)
         summary = (document or {}).get("summary", "")

@@ -206,6 +206,29 @@ class Campaign:
         }
         return {name: templates for name, templates in left.items() if templates}
 
+    def beyond_alone(self, chain: str = "") -> Mapping[str, tuple[float, ...]]:
+        """By `template.resource`, ascending: what a chain, or any, allots that is less or more than
+        all that the function gets as a target of its own: its profile does not reach there."""
+        alone = {p.target.vnfs[0].template: p for p in self.targets if len(p.target.vnfs) == 1}
+        found: dict[str, set[float]] = {}
+        for plan in self.targets:
+            kinds = {vnf.name: vnf.template for vnf in plan.target.vnfs}
+            meant = len(kinds) > 1 and chain in ("", plan.target.name)
+            for parameter in plan.resources if meant else ():
+                owner, _, resource = parameter.key.rpartition(".")
+                own = alone[kinds[owner]].resources if kinds[owner] in alone else ()
+                known = [
+                    amount
+                    for one in own
+                    if one.key.rpartition(".")[2] == resource
+                    for amount in one.amounts
+                ]
+                if known:
+                    found.setdefault(f"{kinds[owner]}.{resource}", set()).update(
+                        v for v in parameter.amounts if not min(known) <= v <= max(known)
+                    )
+        return {key: tuple(sorted(beyond)) for key, beyond in found.items() if beyond}
+
     def find_target(self, target: str) -> TargetPlan | None:
         """None where this campaign has no such target: it may have been another's."""
         return next((p for p in self.targets if p.target.name == target), None)

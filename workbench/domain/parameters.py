@@ -43,6 +43,11 @@ class Parameter:
     """Of a flavor parameter: what each of its values allocates, by the last part of the resource
     key (`vcpu`, `memory_bytes`)."""
 
+    @property
+    def amounts(self) -> tuple[float, ...]:
+        """Its values that are numbers, in `unit`."""
+        return tuple(value for value in self.values if not isinstance(value, str))
+
     def cores(self, value: ParameterValue) -> float:
         """What a value allots of the CPU; 0 where it is one of another resource."""
         if self.key.endswith(".vcpu"):

@@ -8,7 +8,7 @@ it names a set of amounts. How a lab sets one stands in that lab.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -177,3 +177,11 @@ def shown(key: str, amount: float) -> str:
     resource = of(key)
     name = key.rpartition(".")[2]
     return resource.shown(amount) if resource else f"{name} {amount:.4g}"
+
+
+def allotted_words(amounts: Mapping[str, Iterable[float]]) -> str:
+    """`tinyproxy with 50% and 100%; haproxy with 64 MiB`, of amounts by key."""
+    return "; ".join(
+        f"{key.rpartition('.')[0]} with {' and '.join(shown(key, one) for one in given)}"
+        for key, given in amounts.items()
+    )

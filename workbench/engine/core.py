@@ -87,7 +87,7 @@ class Engine:
         self._http_address = http
         self._http: HttpDoor | None = None
         self._lock = FileLock(workspace.engine_lock)
-        self._pool = Pool()
+        self._pool = Pool(gives_way=False)
         self.admission = Admission(
             ControlLocks(self._is_unfinished, self._show_control_lock), AuditLog(workspace.audit)
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
@@ -12,6 +12,7 @@ from workbench.domain.fleets import Fleet
 from workbench.domain.sessions import SessionSummary
 from workbench.fleet import tasks
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.host_waits import LONGEST_SAID
 from workbench.fleet.named_scheduler import workers_of
 from workbench.fleet.scheduler_clients import ANSWER_S, connected
 from workbench.paths import Workspace, shipped
@@ -19,6 +20,8 @@ from workbench.store import catalogue
 
 if TYPE_CHECKING:
     from distributed import Client
+
+T = TypeVar("T")
 
 
 async def sessions_of_hosts(
@@ -52,6 +55,17 @@ async def sessions_of_hosts(
     return found
 
 
+async def at_what(standing: FleetStanding) -> dict[str, str]:
+    """What hosts are at now, measuring or scoring models, by host, as words for a terminal; those
+    that are at nothing, or do not say so in time, are left out. Raises `FleetError`."""
+    answers = await asked(standing, tasks.whom_it_waits_for, "")
+    said = {host: answer for host, answer in answers.items() if isinstance(answer, str) and answer}
+    return {
+        host: "".join(c if c.isprintable() else "·" for c in text[:LONGEST_SAID])
+        for host, text in said.items()
+    }
+
+
 def _listed(answer: bytes) -> tuple[SessionSummary, ...] | str:
     """A host's sessions, or that it says them as this version does not read them."""
     try:
@@ -70,8 +84,8 @@ def _why_not(answer: Exception) -> str:
 
 
 async def asked(
-    standing: FleetStanding, work: Callable[[], Awaitable[bytes]]
-) -> dict[str, bytes | Exception]:
+    standing: FleetStanding, work: Callable[..., Awaitable[T]], *about: str
+) -> dict[str, T | Exception]:
     """What every host that is there answers in time, whatever it measures.
 
     Each is asked for itself: one that vanished keeps no other's answer back.
@@ -87,7 +101,7 @@ async def asked(
             present = await workers_of(client)
             asking = {name: there for name, there in present.items() if name in own}
             answers = await asyncio.gather(
-                *(_answer(client, work, there) for there in asking.values())
+                *(_answer(client, work, about, there) for there in asking.values())
             )
     except OSError as error:
         raise FleetError(
@@ -99,15 +113,18 @@ async def asked(
 
 
 async def _answer(
-    client: Client, work: Callable[[], Awaitable[bytes]], address: str
-) -> bytes | Exception:
+    client: Client,
+    work: Callable[..., Awaitable[T]],
+    about: Sequence[str],
+    address: str,
+) -> T | Exception:
     """What one host answers, or why it does not."""
     try:
         async with asyncio.timeout(ANSWER_S):
-            said = await client.run(work, on_error="return", workers=[address])
+            said = await client.run(work, *about, on_error="return", workers=[address])
     except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
         return error
-    found: bytes | Exception = said[address]
+    found: T | Exception = said[address]
     return found
 
 

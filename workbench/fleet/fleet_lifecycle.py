@@ -51,7 +51,7 @@ async def come_up(
     UsageError : the fleet that is up cannot be used, or cannot be started like this.
     """
     folder = FleetFolder.of(workspace, fleet.name)
-    async with alone(folder):
+    async with only_one(folder):
         if (standing := folder.read()) is None:
             folder.clear()
             await _start_keeper(fleet, workspace, folder)
@@ -93,7 +93,7 @@ async def _ready(folder: FleetFolder, tell: Tell, stays: bool) -> FleetStanding 
 
 
 @asynccontextmanager
-async def alone(folder: FleetFolder) -> AsyncIterator[None]:
+async def only_one(folder: FleetFolder) -> AsyncIterator[None]:
     """Nobody else starts or ends that fleet meanwhile. Raises `FleetError` after a while."""
     lock = folder.starting
     deadline = time.monotonic() + STARTING_S + GRACE_S
@@ -195,7 +195,7 @@ async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
     folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
-    async with alone(folder):
+    async with only_one(folder):
         if users := _users(folder):
             raise UsageError(
                 f"{users} with it",
@@ -272,7 +272,7 @@ async def _end_far(folder: FleetFolder, hosts: Sequence[LabHost], tell: Tell) ->
 
 async def let_end(folder: FleetFolder) -> None:
     """A fleet that is not up now ends with the campaigns that it comes up for."""
-    async with alone(folder):
+    async with only_one(folder):
         if folder.read() is None and not _users(folder):  # they start it again as it was
             folder.let_stay(False)
 
@@ -282,7 +282,7 @@ async def end_after(workspace: Workspace, fleet: Fleet, tell: Tell) -> None:
     stays up without one or another is measured with it, which then ends it."""
     folder = FleetFolder.of(workspace, fleet.name)
     try:
-        async with alone(folder):
+        async with only_one(folder):
             if folder.stays:
                 return
             if users := _users(folder):

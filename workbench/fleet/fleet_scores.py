@@ -1,5 +1,6 @@
 """Models cross-validated by the hosts of a fleet, on Dask: as the engine's own worker scores them,
-each method by one host that measures nothing meanwhile.
+each method by one host that measures nothing meanwhile. Who scores uses the fleet as a campaign
+does: it is told to others, and the fleet does not end under it.
 
 Dask's own futures and not joblib's backend carry them: who waits for that can neither be stopped
 nor hear how far it is."""
@@ -7,9 +8,11 @@ nor hear how far it is."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence, Set
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set
+from contextlib import ExitStack, asynccontextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from workbench.domain.counts import counted
@@ -28,12 +31,14 @@ from workbench.engine.learning.scoring import (
     scores_of,
     short_list,
     table_for,
-    together,
 )
 from workbench.fleet.dispatched import Tell
+from workbench.fleet.fleet_lifecycle import end_after, only_one
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.hearing import Hearing
+from workbench.fleet.host_engine import scoring
+from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
 from workbench.fleet.scheduler_clients import connected
@@ -67,9 +72,6 @@ async def scored_by_fleet(
     """
     from workbench.models.crossvalidation import best_marked
 
-    standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
-    if standing is None:
-        raise FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
     given = await _material(asked, connect)
     methods, jobs, scores = all_methods(asked.methods), list[Job](), list[ModelScore]()
     for target in given.targets(asked.target):
@@ -86,8 +88,9 @@ async def scored_by_fleet(
         jobs += [(table, name, asked.by) for name in names]
     if not jobs:
         raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
-    held, _ = await asyncio.to_thread(Leases(FleetFolder.of(workspace, fleet.name).leases).held)
-    hosts, rows = await _answered(standing, jobs, held.keys(), tell)
+    async with _using(fleet, workspace, asked.session, tell) as (standing, name):
+        leases = Leases(FleetFolder.of(workspace, fleet.name).leases)
+        hosts, rows = await _answered(standing, HandedScores(name, jobs, leases, tell))
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
     note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
@@ -107,85 +110,188 @@ async def _material(asked: ScoreModels, connect: Connect) -> Material:
     return material_of(asked.session, view, samples, asked.kpi)
 
 
-async def _answered(
-    standing: FleetStanding, jobs: Sequence[Job], held: Set[str], tell: Tell
-) -> tuple[int, list[Row]]:
+@asynccontextmanager
+async def _using(
+    fleet: Fleet, workspace: Workspace, session: str, tell: Tell
+) -> AsyncIterator[tuple[FleetStanding, str]]:
+    """A fleet that is up, and stays so while the body runs, as for a campaign; and the name by
+    which others see who uses it. Raises `FleetError` where it is not up."""
+    folder = FleetFolder.of(workspace, fleet.name)
+    leases = Leases(folder.leases)
+    down = FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
+    if await asyncio.to_thread(folder.read) is None:
+        raise down
+    with ExitStack() as used:
+        async with only_one(folder):  # else it may end in between
+            taken = {each.session for each in leases.measuring()}
+            names = (f"scoring of {session}" + (f", {n}" if n > 1 else "") for n in count(1))
+            name = next(each for each in names if each not in taken)
+            used.enter_context(leases.contending(name))
+            if (standing := await asyncio.to_thread(folder.read)) is None:  # its keeper ends alone
+                raise down
+        try:
+            yield standing, name
+        finally:
+            used.close()
+            await end_after(workspace, fleet, tell)
+
+
+async def _answered(standing: FleetStanding, scores: HandedScores) -> tuple[int, list[Row]]:
     """How many hosts there were, and the rows in the order of the jobs.
 
     Whoever cancels this waits for nobody: the scheduler drops what no host has begun, and a host
     ends the fit that it is in.
     """
-    longest_s = PATIENCE_S * len(jobs)
     name = standing.fleet.name
     try:
-        async with asyncio.timeout(longest_s), connected(standing) as client:
-            own = {host.name for host in standing.fleet.hosts} - held
-            workers = await workers_of(client)
-            addresses = [address for host, address in workers.items() if host in own]
-            if not addresses:
-                raise FleetError("has no host that is up and not held", where=name)
-            return len(addresses), await _gathered(client, jobs, addresses, tell)
-    except TimeoutError:
-        raise FleetError(f"has not answered for {longest_s:g} s", where=name) from None
+        async with connected(standing) as client:
+            return await scores.run(client, {host.name for host in standing.fleet.hosts})
+    except FleetError as error:
+        raise FleetError(error.what, where=error.where or name, remedy=error.remedy) from None
     except OSError as error:
         raise FleetError(f"does not answer: {error}", where=name) from None
 
 
-async def _gathered(
-    client: Client, jobs: Sequence[Job], addresses: Collection[str], tell: Tell
-) -> list[Row]:
-    """Rows in the order of the jobs, told as they come, by workers at these addresses."""
-    done = 0
+class HandedScores:
+    """Hands scores to the hosts of a fleet: one at a time to each, so that a campaign on the same
+    hosts has its turn after the fit that a host is in.
 
-    async def row(job: Job) -> Row:
-        nonlocal done
+    Parameters
+    ----------
+    name : by which the fleet's other users see this one.
+    jobs : what is to be scored.
+    leases : of the fleet: hosts that are held, or that a campaign of a higher priority has, are
+        given nothing meanwhile.
+    """
+
+    def __init__(self, name: str, jobs: Sequence[Job], leases: Leases, tell: Tell) -> None:
+        self._name, self._jobs, self._leases, self._tell = name, jobs, leases, tell
+        self._left = deque(range(len(jobs)))
+        self._rows: dict[int, Row] = {}
+        self._busy: dict[asyncio.Task[Row], tuple[int, str]] = {}
+        """By what waits for it: which job, and at which address."""
+        self._refused: Mapping[str, str] = {}
+
+    async def run(self, client: Client, own: Set[str]) -> tuple[int, list[Row]]:
+        """How many hosts there were at first, and a row for each job, in their order.
+
+        Raises `FleetError` where none of these hosts is there, or a score does not come;
+        `OSError`, and what the client raises, where the scheduler is gone.
+        """
+        hearing, missed, first = Hearing(), 0, 0
+        try:
+            while len(self._rows) < len(self._jobs):
+                there = await _present(client, own, hearing)
+                missed = 0 if there else missed + 1
+                if missed >= MOST_MISSED:  # a scheduler would wait for ever
+                    raise FleetError("lost all its hosts", remedy="See `workbench fleet status`")
+                if there is not None:
+                    first = first or self._begun_with(there)
+                    self._drop_gone(there)
+                    self._hand_out(client, there)
+                looking = asyncio.create_task(asyncio.sleep(LOOKING_S))
+                try:
+                    done, _ = await asyncio.wait(
+                        (looking, *self._busy), return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    looking.cancel()
+                self._take(done)
+        finally:
+            for task in self._busy:
+                task.cancel()
+            await asyncio.gather(*self._busy, return_exceptions=True)
+        return first, [self._rows[index] for index in range(len(self._jobs))]
+
+    def _begun_with(self, there: Mapping[str, str]) -> int:
+        """How many hosts score; raises `FleetError` where there is none."""
+        held, _ = self._leases.held()
+        if not (hosts := there.keys() - held.keys()):
+            raise FleetError("has no host that is up and not held")
+        scores = counted(len(self._jobs), "score")
+        self._tell(f"{scores} by {counted(len(hosts), 'host')}")
+        return len(hosts)
+
+    def _drop_gone(self, there: Mapping[str, str]) -> None:
+        """What a host had that is gone is another's, or its own once it is back."""
+        addresses = set(there.values())
+        for task, (index, address) in list(self._busy.items()):
+            if address not in addresses and not task.done():
+                task.cancel()
+                del self._busy[task]
+                self._left.appendleft(index)
+
+    def _hand_out(self, client: Client, there: Mapping[str, str]) -> None:
+        refused = self._leases.refused(self._name, tuple(there))
+        for host, why in refused.items():
+            if self._refused.get(host) != why:
+                self._tell(f"{host} is given nothing: {why}")
+        self._refused = refused
+        busy = {address for _, address in self._busy.values()}
+        for host, address in there.items():
+            if self._left and host not in refused and address not in busy:
+                index = self._left.popleft()
+                task = asyncio.create_task(self._row(client, host, address, self._jobs[index]))
+                self._busy[task] = index, address
+
+    def _take(self, done: Collection[asyncio.Future[Any]]) -> None:
+        """Rows that have come; raises what one of them came to instead."""
+        for task in [each for each in self._busy if each in done]:
+            index, _ = self._busy.pop(task)
+            self._rows[index] = row = task.result()
+            how_far = f"{len(self._rows)} of {len(self._jobs)}"
+            self._tell(f"{row.target}, {row.kpi}: {row.method} ({how_far})")
+
+    async def _row(self, client: Client, host: str, address: str, job: Job) -> Row:
+        """A job by one host, within `PATIENCE_S` without what that measures before. Raises
+        `FleetError`."""
         table, method, _ = job
+        what = f"{method} of {table.target} was not scored"
+        limit = asyncio.timeout(PATIENCE_S)
+
+        def hear(who: str) -> None:
+            if who:
+                self._tell(f"{host} scores once it is done with {who}")
+            until = asyncio.get_running_loop().time() + PATIENCE_S
+            limit.reschedule(None if who else until)
+
         future: Future[Row] = client.submit(
-            scored_alone, *job, key=f"scored-{uuid4()}", workers=list(addresses),
+            scored_alone, *job, self._name, key=f"scored-{uuid4()}", workers=[address],
             allow_other_workers=False, resources={LAB: 1}, pure=False,
         )  # fmt: skip
+        waits = asyncio.create_task(hear_waits(client, address, self._name, hear))
         try:
-            found: Row = await future
+            async with limit:
+                found: Row = await future
+            return found
         except asyncio.CancelledError:
-            if not future.cancelled():
-                raise  # who asked leaves
+            if (own := asyncio.current_task()) is not None and own.cancelling():
+                raise  # who asked leaves, or the host is gone
             raise FleetError("lost its scheduler", remedy="See `workbench fleet status`") from None
         except Exception as error:  # noqa: BLE001 - whatever the host's code raised
-            what = f"{method} of {table.target} was not scored"
-            raise FleetError(f"{what}: {type(error).__name__}: {error}") from None
-        done += 1
-        tell(f"{table.target}, {table.kpi}: {method} ({done} of {len(jobs)})")
-        return found
+            why = f"{type(error).__name__}: {error}"
+            if limit.expired():
+                why = f"{host} has not answered for {PATIENCE_S:g} s"
+            raise FleetError(f"{what}: {why}") from None
+        finally:
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+            future.release()
 
-    tell(f"{counted(len(jobs), 'score')} by {counted(len(addresses), 'host')}")
-    all_rows = asyncio.ensure_future(together(row(job) for job in jobs))
-    looking = asyncio.ensure_future(_until_none_is_left(client, addresses))
+
+async def _present(client: Client, own: Set[str], hearing: Hearing) -> dict[str, str] | None:
+    """Addresses of these hosts, by name; None where the scheduler does not answer."""
     try:
-        await asyncio.wait((all_rows, looking), return_when=asyncio.FIRST_COMPLETED)
-        if not all_rows.done():
-            await looking
-        return await all_rows
-    finally:
-        for task in (all_rows, looking):
-            task.cancel()
-        await asyncio.gather(all_rows, looking, return_exceptions=True)
+        known = await workers_of(client, hearing)
+    except OSError:
+        return None
+    return {host: known[host] for host in sorted(own & known.keys())}
 
 
-async def _until_none_is_left(client: Client, addresses: Collection[str]) -> None:
-    """Raises `FleetError` once all of these hosts are gone: a scheduler would wait for ever."""
-    missed, hearing = 0, Hearing()
-    while missed < MOST_MISSED:
-        await asyncio.sleep(LOOKING_S)
-        there: set[str] = set()
-        with suppress(OSError):
-            there.update((await workers_of(client, hearing)).values())
-        missed = 0 if there & set(addresses) else missed + 1
-    raise FleetError("lost all its hosts", remedy="See `workbench fleet status`")
-
-
-def scored_alone(table: Table, method: str, by: By) -> Row:
-    """On a host: one row, and nothing of it sent on to other hosts by a model that uses joblib."""
+def scored_alone(table: Table, method: str, by: By, name: str) -> Row:
+    """On a host: one row, and nothing of it sent on to other hosts by a model that uses joblib; who
+    asks the host meanwhile hears by that name what it is at."""
     from joblib import parallel_config
 
-    with parallel_config(backend="sequential"):
+    with scoring(name), parallel_config(backend="sequential"):
         return row_of(table, method, by, None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,20 @@ FLEET = "fleet"
 ABLE_S, ABLE_PAUSE_S = 60.0, 5.0
 """How long a lab may take to become able (what it needs may start after the worker, as Docker does
 where a host was started again), and between looks."""
+
+
+_scoring: list[str] = []
+"""Who has this host score models now: a thread of its worker does, and its loop is asked."""
+
+
+@contextmanager
+def scoring(name: str) -> Iterator[None]:
+    """This host scores models meanwhile, for whoever is named so."""
+    _scoring.append(name)
+    try:
+        yield
+    finally:
+        _scoring.remove(name)
 
 
 class NotExported(WorkbenchError):
@@ -86,10 +100,11 @@ class HostEngine:
         return self._engine.workspace.exports
 
     def waits_for(self, session: str) -> str:
-        """Who measures on this host before that session may, as words; empty: nobody. One that this
-        host is not at yet waits for what it is at, of whichever fleet."""
-        if self._running and session != self._running:
-            return self._running
+        """Who measures on this host before that session may, or scores models, as words; empty:
+        nobody. One that this host is not at yet waits for what it is at, of whichever fleet."""
+        at = self._running or next(iter(_scoring), "")
+        if at and session != at:
+            return at
         queue = self._engine.queue
         return queue.held_by if session in queue.waiting else ""
 

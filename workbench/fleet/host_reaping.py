@@ -23,7 +23,7 @@ from workbench.domain.fleets import LabHost
 from workbench.engine.runs.strays import reap_strays
 from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_standing import FleetError, end_stray
-from workbench.fleet.keeper import AT_ONCE, last_line
+from workbench.fleet.keeper import last_line
 from workbench.fleet.tasks import LONGEST_WORD
 from workbench.locks import HostLock
 from workbench.log import without_log
@@ -68,15 +68,13 @@ class HostReaped:
 
 
 async def reap_hosts(hosts: Sequence[tuple[str, LabHost]], tell: Tell) -> None:
-    """Have hosts of kind `ssh`, each with the owner of its workers, end what is left there. A host
-    may be at several addresses, which are told then."""
-    few = asyncio.Semaphore(AT_ONCE)
+    """Have hosts of kind `ssh`, each with the owner of its workers, end what is left there: all at
+    once, so that it takes no more than `LONGEST_S` however many are not reached. A host may be at
+    several addresses, which are told then."""
     names = [host.name for _, host in hosts]
 
     async def one(owner: str, host: LabHost) -> None:
-        async with few:
-            said = str(await reaped_over_ssh(host, owner))
-        if said:
+        if said := str(await reaped_over_ssh(host, owner)):
             many = names.count(host.name) > 1
             where = f" at {SshAddress(host.address, host.port, host.user)}, {host.folder}"
             tell(f"{host.name}{where if many else ''}: {said}")

@@ -11,7 +11,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,7 @@ from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import listening
 from workbench.fleet.security import Secrets, configure, expired
 from workbench.fleet.slurm_jobs import (
+    ASKING_S,
     ENDED,
     UNKNOWN_AFTER,
     remove_certificates,
@@ -57,12 +58,17 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 HELD_S = 60.0
 """A host that was up for that long has not died at once."""
 STARTING_S = 120.0
+BEGINNING_S = 30.0
+"""How long a host that is reached by SSH may take to begin a program."""
 GRACE_S = 10.0
 """How long a worker may take to tear down what it measures."""
 AWAY_S = 3.0
 """A worker that the scheduler does not know any more for that long, though its process is there,
 is ended and started again."""
-LEAVING_S = 2 * GRACE_S
+ENDING_S = 2 * ASKING_S + GRACE_S
+"""How long a keeper that ends waits for its hosts, all at once: a command of Slurm that runs, and
+`scancel` after it."""
+LEAVING_S = ENDING_S + GRACE_S
 """How long a keeper waits for the one before it to be gone."""
 MOST_STDERR = 4096
 """Bytes at the end of a worker's standard error that are looked at."""
@@ -149,6 +155,8 @@ class Keeper:
             except Exception as error:  # else nobody would start it again, or say that it is lost
                 log.error("host not kept", host=host.name, exc_info=error)
                 why = printable(f"{type(error).__name__}: {error}"[:LONGEST_LINE])
+            if (own := asyncio.current_task()) is not None and own.cancelling():
+                raise asyncio.CancelledError  # what broke as it ended is no reason to start again
             if since := self._expired():
                 why = f"the fleet's certificate expired on {since}: end it with `fleet down`"
             log.warning("host lost", host=host.name, why=why)
@@ -217,11 +225,12 @@ class Keeper:
             unknown = 0
             while host.name not in self.present():
                 state = await job.state()
-                unknown = 0 if state else unknown + 1  # Slurm itself may be starting again
+                if state is not None:  # else it is in the queue, for all that is known
+                    unknown = 0 if state else unknown + 1
                 if (state and state in ENDED) or unknown >= UNKNOWN_AFTER:
                     return (
                         f"its job {job.number} ended before its worker was there"
-                        f"{state and f' ({state})'}; see {self.folder.root / 'jobs'}"
+                        f"{f' ({state})' if state else ''}; see {self.folder.root / 'jobs'}"
                     )
                 await asyncio.sleep(AWAY_S / 3)
             self._note(HostStanding(host.name, "up", f"job {job.number} of Slurm", starts=starts))
@@ -337,8 +346,17 @@ async def _over_ssh(host: LabHost, owner: str) -> AsyncIterator[Started]:
 async def _worker_at(
     connection: asyncssh.SSHClientConnection, host: LabHost, owner: str
 ) -> AsyncIterator[Started]:
-    command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker", owner])
-    process = await connection.create_process(command, encoding=None)
+    words = [host.python, "-m", "workbench.fleet.lab_worker", owner, __version__]
+    command = shlex.join(words)
+    try:
+        async with asyncio.timeout(BEGINNING_S):
+            process = await connection.create_process(command, encoding=None)
+    except TimeoutError:
+        raise LabGone(
+            f"begins no program within {BEGINNING_S:g} s, though it is reached by SSH",
+            where=host.name,
+            remedy="See what it waits for: a disk that hangs; it is tried again meanwhile",
+        ) from None
     # Read all the time, else a worker that writes much there stands still.
     errors = asyncio.create_task(last_line(process.stderr.read))
 
@@ -396,10 +414,20 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets) -> Non
                 unused = 0 if _is_used(folder) else unused + 1
         finally:
             folder.clear()  # first: who comes now starts another, which waits for this one
-            for task in hosts:
-                task.cancel()
-            await asyncio.gather(*hosts, return_exceptions=True)
+            await _end_all(dict(zip((host.name for host in fleet.hosts), hosts, strict=True)))
             remove_certificates(folder)
+
+
+async def _end_all(hosts: Mapping[str, asyncio.Task[None]]) -> None:
+    """End what is kept up, by host, within `ENDING_S`: what takes longer ends with this process, or
+    is looked for by who ends the fleet."""
+    for task in hosts.values():
+        task.cancel()
+    if not hosts:
+        return
+    _, late = await asyncio.wait(hosts.values(), timeout=ENDING_S)
+    if names := [name for name, task in hosts.items() if task in late]:
+        log.error("hosts did not end in time", hosts=", ".join(names), seconds=ENDING_S)
 
 
 def _is_used(folder: FleetFolder) -> bool:

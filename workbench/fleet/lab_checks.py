@@ -11,15 +11,26 @@ CHECKING_S = 60.0
 
 
 async def must_be_able(lab: str, where: str) -> None:
-    """Raises `LabError` where a lab, options included, cannot measure here, and `PluginUnknown`
-    where there is none of that name; `where` is the host's name."""
+    """Raises `LabError` where a lab of that kind cannot measure here, or does not say so within
+    `CHECKING_S`, and `PluginUnknown` where there is none of that name.
+
+    Whoever cancels this waits for no lab, whatever that does with being cancelled.
+
+    Parameters
+    ----------
+    lab : as hosts files and campaigns name it. What follows its name as options is not looked at:
+        whether the lab takes them its first run says.
+    where : the host's name.
+    """
     name = lab.partition(":")[0]
+    asking = asyncio.create_task(examine_lab(name))
     try:
-        async with asyncio.timeout(CHECKING_S):
-            checks = await examine_lab(name)
-    except TimeoutError:
-        raise says_nothing(name, where, CHECKING_S) from None
-    if wrong := next((check for check in checks if check.state == "missing"), None):
+        done, _ = await asyncio.wait({asking}, timeout=CHECKING_S)
+    finally:
+        asking.cancel()
+    if not done:
+        raise says_nothing(name, where, CHECKING_S)
+    if wrong := next((check for check in asking.result() if check.state == "missing"), None):
         raise LabError(
             f"the lab {name} cannot measure there: {wrong.name}: {wrong.found}",
             where=where,

@@ -10,13 +10,15 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench import __version__
 from workbench.domain import codec
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import LabError, WorkbenchError
+from workbench.domain.fleets import LabHost
 from workbench.engine.process import serving
 from workbench.engine.sessions import clock
 from workbench.fleet import tasks
@@ -26,7 +28,7 @@ from workbench.fleet.lab_checks import must_be_able
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger
-from workbench.paths import workspace
+from workbench.paths import Workspace, workspace
 
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
@@ -49,9 +51,11 @@ async def work(posting: Posting, owner: str = "") -> None:
         ends first, and the engine removes what that deployed. Empty: the keeper has seen to it.
     """
     hung_up, own = _hung_up(), workspace(Path(posting.folder))
-    killed = await end_stray(own.root, owner) if owner else 0
-    if (host := posting.host).lab and host.kind != "simulated":  # else the campaign says which
-        await must_be_able(host.lab, host.name)
+    preparing = asyncio.create_task(_prepared(posting.host, own, owner))
+    await _until_one_ends(preparing, hung_up.wait())
+    if preparing.cancelled() or not preparing.done():
+        return  # nobody waits for it any more
+    killed = preparing.result()
     async with serving(own) as engine:
         if killed:
             log.warning("a worker of before was stuck, and was killed", pid=killed)
@@ -59,14 +63,35 @@ async def work(posting: Posting, owner: str = "") -> None:
         tasks.be(HostEngine(engine, posting.host))
         configure()
         working = asyncio.create_task(_work(posting, engine))
-        ends = [working, *map(asyncio.create_task, (hung_up.wait(), engine.stopping.wait()))]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        await engine.interrupt_runs()
-        for task in ends:
-            task.cancel()
-        done, _ = await asyncio.wait(ends, timeout=CLOSING_S)
-        if working in done and not working.cancelled():
+        ends = hung_up.wait(), engine.stopping.wait()
+        await _until_one_ends(working, *ends, last=engine.interrupt_runs)
+        if working.done() and not working.cancelled():
             working.result()
+
+
+async def _until_one_ends(
+    work: asyncio.Task[Any],
+    *others: Coroutine[Any, Any, object],
+    last: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Until the work or one of the others is done, and what is to happen `last` has; the rest is
+    cancelled, and waited for no longer than `CLOSING_S`."""
+    ends = [work, *map(asyncio.create_task, others)]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if last is not None:
+        await last()
+    for task in ends:
+        task.cancel()
+    await asyncio.wait(ends, timeout=CLOSING_S)
+
+
+async def _prepared(host: LabHost, own: Workspace, owner: str) -> int:
+    """See that this host may measure; the process of a worker of before that was killed for it,
+    else 0. Raises `WorkbenchError`."""
+    killed = await end_stray(own.root, owner) if owner else 0
+    if host.lab and host.kind != "simulated":  # else the campaign says which
+        await must_be_able(host.lab, host.name)
+    return killed
 
 
 async def _work(posting: Posting, engine: Engine) -> None:
@@ -107,15 +132,22 @@ def say(word: str, text: str) -> None:
 
 
 def main() -> None:
-    """Entry point of the process (`python -m workbench.fleet.lab_worker`)."""
+    """Entry point of the process (`python -m workbench.fleet.lab_worker [OWNER [VERSION]]`): one of
+    another version than the fleet's says so and never comes to its scheduler."""
+    owner, version = [*sys.argv[1:3], "", ""][:2]
     try:
+        if version and version != __version__:
+            raise LabError(
+                f"has workbench {__version__}, this is {version}; install the same there"
+            )
         line = sys.stdin.buffer.readline(LONGEST_WORD)
         posting = codec.from_plain(codec.loads(line), Posting)
-        asyncio.run(work(posting, sys.argv[1] if len(sys.argv) > 1 else ""))
+        # Never closed: that waits for threads, such as one that asks a lab or fits a model.
+        asyncio.Runner().run(work(posting, owner))
     except (WorkbenchError, OSError) as error:
         say(DOWN, str(error).replace("\n", " "))
         os._exit(1)
-    os._exit(0)  # a thread waits for standard input, and another may wait for the scheduler
+    os._exit(0)  # a thread waits for standard input, others for the scheduler or a lab
 
 
 if __name__ == "__main__":

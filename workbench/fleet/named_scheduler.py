@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import NamedScheduler
 from workbench.fleet.fleet_standing import FleetError
-from workbench.fleet.hearing import Hearing
+from workbench.fleet.hearing import VANISHED_S, Hearing
 from workbench.fleet.scheduler_clients import ANSWER_S, client_of
 from workbench.fleet.security import Secrets, expired
 from workbench.log import logger
@@ -117,22 +117,30 @@ async def must_answer(named: NamedScheduler, secrets: Secrets) -> None:
 async def listening(
     named: NamedScheduler, secrets: Secrets
 ) -> AsyncIterator[Callable[[], Collection[str]]]:
-    """Names of the lab hosts that the scheduler hears of, as they are at any moment of the body."""
+    """Names of the lab hosts that the scheduler hears of, as they are at any moment of the body.
+
+    One that does not answer for a moment has lost no host: who believed that would end workers, and
+    cancel jobs, that measure on. After `VANISHED_S` none is known to be there.
+    """
     present: dict[str, str] = {}
-    hearing = Hearing()
+    hearing, loop = Hearing(), asyncio.get_running_loop()
+    answered = loop.time()
 
     async def listen() -> None:
+        nonlocal answered
         while True:
             try:
                 async with client_of(named.address, secrets) as client:
                     while True:
                         found = await workers_of(client, hearing)
+                        answered = loop.time()
                         present.clear()
                         present.update(found)
                         await asyncio.sleep(LOOKING_S)
             except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
                 log.warning("the scheduler does not answer", where=named.address, why=str(error))
-                present.clear()
+                if loop.time() - answered > VANISHED_S:
+                    present.clear()
             await asyncio.sleep(LOOKING_S)
 
     listener = asyncio.create_task(listen())

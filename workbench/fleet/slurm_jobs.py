@@ -7,6 +7,7 @@ fleet's folder, which must be on a file system that the nodes share, for their o
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 import shutil
@@ -15,15 +16,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from workbench import files
+from workbench.domain.counts import counted
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import LabHost
 from workbench.fleet.fleet_standing import FleetError, FleetFolder
 from workbench.fleet.security import Secrets
 from workbench.fleet.tasks import PRELOAD
+from workbench.log import logger
 
 if TYPE_CHECKING:
     from dask_jobqueue.slurm import SLURMJob
@@ -33,11 +37,17 @@ SUBMITTING_S = 60.0
 ASKING_S = 20.0
 ALONE_S = 60
 """After that a worker ends that finds no scheduler, and its job with it."""
-ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+ENDED = (
+    "COMPLETED", "COMPLETING", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY",
+    "BOOT_FAIL", "DEADLINE",
+)  # fmt: skip
 """States of a job, as `squeue` says them, in which it comes to nothing any more."""
 NO_ANSWER = -1
 UNKNOWN_AFTER = 3
-"""Answers in a row that do not know a job, after which it is taken for ended."""
+"""Answers in a row that do not know a job, after which it is taken for ended: Slurm may be starting
+again."""
+
+log = logger("fleet")
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,11 @@ class SubmittedJob:
 
     number: str
 
-    async def state(self) -> str:
-        """As `squeue` says it; empty where Slurm knows it no more."""
-        code, said = await _said(["squeue", "--noheader", "--format=%T", f"--jobs={self.number}"])
-        return said.strip() if code == 0 else ""
+    async def state(self) -> str | None:
+        """As `squeue` says it; empty where Slurm knows it no more, None where Slurm does not
+        answer."""
+        jobs = await _jobs_there()
+        return None if jobs is None else jobs.get(self.number, ("", ""))[0]
 
 
 def must_submit(hosts: Sequence[LabHost]) -> None:
@@ -72,32 +83,89 @@ def must_submit(hosts: Sequence[LabHost]) -> None:
 async def submitted(
     host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets
 ) -> AsyncIterator[SubmittedJob]:
-    """A job that is there while the body runs. Raises `FleetError` where Slurm does not take it."""
+    """A job that is there while the body runs.
+
+    Its name is on disk before Slurm is asked for it, and its number once that is known: whoever
+    ends this, in the middle of it or by a kill of this process, leaves what can be cancelled.
+
+    Raises
+    ------
+    FleetError
+        Slurm does not take it, or does not say whether one of before is cancelled.
+    """
     await cancel_left(folder, host.name)
     name = job_name(folder, host)
+    kept = _kept(folder, host.name)
     try:
-        job = _job(host, scheduler, folder, secrets, name)
-        async with asyncio.timeout(SUBMITTING_S):
-            await job.start()
-    except (RuntimeError, ValueError, OSError) as error:
-        lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
-        await _said(["scancel", "--me", f"--name={name}"])  # it may have been taken
-        why = (lines or [str(error) or f"no answer within {SUBMITTING_S:g} s"])[-1]
-        raise FleetError(f"Slurm does not take its job: {why}", where=host.name) from None
-    (folder.root / "jobs" / f"{host.name}.job").write_text(str(job.job_id))
-    try:
+        try:
+            job = _job(host, scheduler, folder, secrets, name)
+            files.write_own(kept, name.encode())
+            async with asyncio.timeout(SUBMITTING_S):
+                await job.start()
+        except (RuntimeError, ValueError, OSError) as error:
+            lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
+            why = (lines or [str(error) or f"no answer within {SUBMITTING_S:g} s"])[-1]
+            raise FleetError(f"Slurm does not take its job: {why}", where=host.name) from None
+        files.write_own(kept, str(job.job_id).encode())
         yield SubmittedJob(str(job.job_id))
     finally:
-        await cancel_left(folder, host.name)
+        try:
+            await cancel_left(folder, host.name)  # one that was not taken may have been
+        except FleetError as error:  # told by whoever looks for it next
+            log.warning("job not cancelled", host=host.name, why=str(error))
 
 
 async def cancel_left(folder: FleetFolder, name: str = "*") -> None:
-    """Cancel the job of a host, or of all, that this or an earlier keeper has submitted."""
-    for path in (folder.root / "jobs").glob(f"{name}.job"):
+    """Cancel the job of a host, or of all at once, that this or an earlier keeper has submitted.
+
+    Raises `FleetError`, which names them, where Slurm does not say within `ASKING_S` that it has
+    taken that: whoever comes next tries again.
+    """
+    left = {path: _text(path) for path in sorted(_kept(folder, name).parent.glob(f"{name}.job"))}
+    numbers = [text for text in left.values() if text.isdecimal()]
+    names = [text for text in left.values() if text and not text.isdecimal()]
+    asked = [["scancel", *numbers]] if numbers else []
+    asked += [["scancel", "--me", f"--name={each}"] for each in names]
+    codes = [code for code, _ in await asyncio.gather(*map(_said, asked))]
+    silent = {}
+    if any(codes):  # Slurm is not there, or has a job no more
+        jobs = await _jobs_there()
+        there = [(job, its) for job, (state, its) in (jobs or {}).items() if state not in ENDED]
+        known = {word for words in there for word in words}
+        silent = {path: text for path, text in left.items() if jobs is None or text in known}
+    for path in left.keys() - silent.keys():
         with suppress(OSError):
-            code, _ = await _said(["scancel", path.read_text().strip()])
-            if code != NO_ANSWER:  # else the next keeper tries again
-                path.unlink()
+            path.unlink()
+    if silent:
+        told = ", ".join(f"{text} of {path.stem}" for path, text in silent.items())
+        raise FleetError(
+            f"Slurm did not say that it cancels {counted(len(silent), 'job')} of the fleet: {told}",
+            where=str(folder.root),
+            remedy="See with `squeue --me` which are there, and end them with `scancel`",
+        )
+
+
+async def _jobs_there() -> dict[str, tuple[str, str]] | None:
+    """State and name of this user's jobs that Slurm knows, by number; None where it does not
+    answer."""
+    asked = ("--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i %T %j")
+    code, said = await _said(["squeue", *asked])
+    if code != 0:
+        return None
+    lines = [line.split(maxsplit=2) for line in said.splitlines()]
+    return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
+
+
+def _kept(folder: FleetFolder, host: str) -> Path:
+    """What is known of a host's job: its number, before that its name."""
+    return folder.root / "jobs" / f"{host}.job"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def remove_certificates(folder: FleetFolder) -> None:
@@ -181,16 +249,22 @@ def _security(folder: FleetFolder, secrets: Secrets) -> Security:
 
 
 async def _said(words: Sequence[str]) -> tuple[int, str]:
-    """Exit code and output of a command of Slurm; it is ended where it takes too long."""
-    process = await asyncio.create_subprocess_exec(
-        *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    """Exit code and output of a command of Slurm, which is ended where it takes too long or nobody
+    waits for it; `NO_ANSWER` where it takes too long, or is not there."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError as error:
+        log.warning("a program of Slurm cannot be run", program=words[0], why=str(error))
+        return NO_ANSWER, ""
     try:
         async with asyncio.timeout(ASKING_S):
             out, _ = await process.communicate()
     except TimeoutError:
-        process.kill()
-        await process.wait()
         return NO_ANSWER, ""
+    finally:
+        if process.returncode is None:
+            process.kill()  # the loop reaps it
     return process.returncode or 0, out.decode(errors="replace")

@@ -125,9 +125,9 @@ class PrometheusServer:
         return tuple(found.values())
 
     async def close(self) -> None:
-        if self._http is not None:
-            await self._http.close()
-        self._http = None
+        http, self._http = self._http, None
+        if http is not None:
+            await http.close()
 
     async def _series(self, query: str, span: AskedSpan, fresh_s: float) -> list[dict[str, Any]]:
         asked = {

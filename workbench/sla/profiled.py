@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue
@@ -22,7 +23,7 @@ class Profiled:
     primary : name of `wl`, as an SLA writes it.
     wl : the lowest and the highest load.
     integer : whether loads come whole (clients do).
-    workload : values of each workload parameter.
+    workloads : values of each workload parameter, by function; empty for what is of no function.
     allotments : the resources of one function that were measured together.
     ceilings : by KPI, the figure above which samples were not told apart, in the KPI's unit.
     loads : the lowest and the highest load of each function.
@@ -31,7 +32,7 @@ class Profiled:
     primary: str
     wl: tuple[float, float]
     integer: bool = False
-    workload: Mapping[str, tuple[ParameterValue, ...]] = field(default_factory=dict)
+    workloads: Mapping[str, Mapping[str, tuple[ParameterValue, ...]]] = field(default_factory=dict)
     allotments: frozenset[Allotment] = frozenset()
     ceilings: Mapping[str, float] = field(default_factory=dict)
     loads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -48,16 +49,18 @@ class Profiled:
         """What these operating points cover. Raises `DataError` if there are none."""
         if not points:
             raise DataError("nothing was profiled", remedy="Measure some samples first")
-        workload: dict[str, dict[ParameterValue, None]] = {}
+        workloads: dict[str, dict[str, set[ParameterValue]]] = {}
         allotments: set[Allotment] = set()
         by_configuration: dict[Configuration, list[float]] = {}
         for configuration, wl in points:
             by_configuration.setdefault(configuration, []).append(wl)
         loads: dict[str, list[float]] = {}
         for configuration, wls in by_configuration.items():
-            for key, value in configuration.workload.items():
-                workload.setdefault(key, {})[value] = None
             deployment = Deployment(configuration.resources)
+            for key, value in configuration.workload.items():
+                owner = key.rpartition(".")[0]
+                for function in (owner,) if owner else deployment.functions or ("",):
+                    workloads.setdefault(key, {}).setdefault(function, set()).add(value)
             allotments |= {frozenset(own.items()) for own in deployment.functions.values()}
             for function in deployment.functions:
                 loads.setdefault(function, []).extend(wls)
@@ -65,11 +68,22 @@ class Profiled:
             primary,
             _range(wl for _, wl in points),
             integer,
-            {key: tuple(sorted(values, key=_order)) for key, values in workload.items()},
+            {
+                key: {function: _sorted(values) for function, values in by.items()}
+                for key, by in workloads.items()
+            },
             frozenset(allotments),
             dict(ceilings or {}),
             {function: _range(wls) for function, wls in loads.items() if function},
         )
+
+    @cached_property
+    def workload(self) -> dict[str, tuple[ParameterValue, ...]]:
+        """Values of each workload parameter, whatever function was given them."""
+        return {
+            key: _sorted({value for values in by.values() for value in values})
+            for key, by in self.workloads.items()
+        }
 
     def covers(self, deployment: Deployment) -> bool:
         """Whether each function was measured with its own part of the allocation."""
@@ -93,6 +107,10 @@ class Profiled:
 def _range(loads: Iterable[float]) -> tuple[float, float]:
     known = tuple(loads)
     return min(known), max(known)
+
+
+def _sorted(values: Iterable[ParameterValue]) -> tuple[ParameterValue, ...]:
+    return tuple(sorted(values, key=_order))
 
 
 def _order(value: ParameterValue) -> tuple[bool, float, str]:

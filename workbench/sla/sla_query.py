@@ -15,7 +15,7 @@ from workbench.domain.errors import (
     SlaIncomplete,
 )
 from workbench.domain.kpis import carried, of
-from workbench.domain.load_words import load_words, profiled_words
+from workbench.domain.load_words import load_words, outside_words, profiled_words, unsaid_words
 from workbench.domain.parameters import ParameterValue, Sla
 from workbench.models.scales import figure
 from workbench.sla.profiled import Profiled, within
@@ -182,20 +182,13 @@ def _workload(slas: Sequence[Sla], profiled: Profiled) -> dict[str, ParameterVal
     for key, value in given.items():
         known = profiled.workload.get(key, ())
         if not within(value, known):
-            raise OutsideProfile(
-                f"{key}={_shown(value)} lies outside everything that was profiled"
-                + (f", which is {_listed(known)}" if known else ": it was not set there"),
-                where=_text(slas[0]),
-                remedy="Ask for a value within" if known else f"Leave {key} out",
-            )
+            what, remedy = outside_words(key, value, profiled.workloads.get(key, {}))
+            raise OutsideProfile(what, where=_text(slas[0]), remedy=remedy)
     for key, known in profiled.workload.items():
         if key not in given:
             if len(known) > 1:
-                raise SlaIncomplete(
-                    f"does not say {key}, which was profiled at {_listed(known)}",
-                    where=_text(slas[0]),
-                    remedy="Add it behind the @",
-                )
+                what, remedy = unsaid_words(key, known)
+                raise SlaIncomplete(what, where=_text(slas[0]), remedy=remedy)
             given[key] = known[0]
     return given
 
@@ -218,11 +211,3 @@ def _tightest(slas: Sequence[Sla]) -> tuple[Sla, ...]:
 
 def _text(sla: Sla) -> str:
     return sla.text or f"{sla.kpi}{sla.direction}{figure(sla.limit)}"
-
-
-def _listed(values: Sequence[ParameterValue]) -> str:
-    return ", ".join(_shown(value) for value in values)
-
-
-def _shown(value: ParameterValue) -> str:
-    return value if isinstance(value, str) else figure(value)

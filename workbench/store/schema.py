@@ -39,11 +39,8 @@ def newest(steps: Sequence[Migration]) -> int:
     return steps[-1].version
 
 
-def version_of(cursor: Cursor, where: str, steps: Sequence[Migration]) -> int:
-    """The schema version of an open file.
-
-    Raises `SessionError` if it is no session, or newer than `steps`.
-    """
+def refuse_strangers(cursor: Cursor, where: str) -> None:
+    """Raises `SessionError` if an open file is no session, or holds what could run."""
     # A macro in the file could stand in for any function of ours, and a view for a table: either
     # would run its author's query. `system.main` is the one place that a file cannot stand in for.
     executable = _names(cursor, "function_name", "duckdb_functions")
@@ -53,6 +50,13 @@ def version_of(cursor: Cursor, where: str, steps: Sequence[Migration]) -> int:
         raise SessionError(
             "is a DuckDB file, but not a session", where=where, remedy="See workbench ls"
         )
+
+
+def version_of(cursor: Cursor, where: str, steps: Sequence[Migration]) -> int:
+    """The schema version of an open session.
+
+    Raises `SessionError` if it is newer than `steps`.
+    """
     row = cursor.execute(
         "SELECT version, app_version FROM schema_migrations ORDER BY version DESC LIMIT 1"
     ).fetchone()
@@ -80,20 +84,21 @@ def refuse_newer(version: int, app_version: str, where: str, steps: Sequence[Mig
 
 
 def migrate(cursor: Cursor, after: int, upto: int, steps: Sequence[Migration]) -> None:
-    """Apply the steps `after + 1` to `upto`: each in its transaction, then a checkpoint.
+    """Apply the steps `after + 1` to `upto`: each in its transaction, then a checkpoint; all at
+    once in an empty file.
 
     DDL that lies in the write-ahead log is what DuckDB most often fails to replay.
     """
-    for step in steps:
-        if not after < step.version <= upto:
-            continue
+    wanted = [step for step in steps if after < step.version <= upto]
+    for together in [wanted] if after == 0 else [[step] for step in wanted]:
         cursor.execute("BEGIN")
         try:
-            cursor.execute(step.sql)
-            cursor.execute(
-                "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)",
-                [step.version, time.time(), __version__, duckdb.__version__],
-            )
+            for step in together:
+                cursor.execute(step.sql)
+                cursor.execute(
+                    "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)",
+                    [step.version, time.time(), __version__, duckdb.__version__],
+                )
             cursor.execute("COMMIT")
         except duckdb.Error:
             cursor.execute("ROLLBACK")

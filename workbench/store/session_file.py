@@ -285,7 +285,7 @@ def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
         rows = TransactionRows({}, frozenset())
         rows.add(event, payload, None)
         write(cursor, rows.tables)
-    return open_session(path)
+    return _open_file(path, False, steps, made_here=True)
 
 
 async def import_bundle(folder: Path, path: Path) -> SessionFile:
@@ -319,11 +319,17 @@ def _open_bundle(path: Path, steps: Sequence[schema.Migration]) -> SessionFile:
         raise
 
 
-def _open_file(path: Path, read_only: bool, steps: Sequence[schema.Migration]) -> SessionFile:
+def _open_file(
+    path: Path, read_only: bool, steps: Sequence[schema.Migration], *, made_here: bool = False
+) -> SessionFile:
+    """What is in a file that is `made_here`, just now, is known: listing its catalogue is half of
+    what opening costs."""
     told = acknowledged.number(path)  # before the file: whoever writes it writes the number last
     database = Database(path, read_only=read_only)
     try:
         with database.reading() as cursor:
+            if not made_here:
+                schema.refuse_strangers(cursor, str(path))
             version = schema.version_of(cursor, str(path), steps)
             last, count = reading.last_seq(cursor)
             head = _head(cursor)

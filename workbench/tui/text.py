@@ -9,6 +9,7 @@ import time
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.kpis import of
+from workbench.domain.load_words import value_words, workload_name
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
@@ -136,7 +137,7 @@ def configuration_name(campaign: Campaign | None, target: str, configuration: Co
     vnfs = tuple(v.name for v in plan.target.vnfs)
     varying = {p.key for p in campaign.given(plan) if len(p.values) > 1}
     workload = [
-        f"{key}={value if isinstance(value, str) else number(value)}"
+        f"{workload_name(key)}={value_words(key, value)}"
         for key, value in sorted(configuration.workload.items())
         if key in varying
     ]

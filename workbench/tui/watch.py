@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
 
+from workbench.domain.drafts import PREFIX
 from workbench.domain.durations import duration
 from workbench.domain.errors import EngineError, SessionError, SessionReplaced, WorkbenchError
 from workbench.domain.events import ControlLock, Event, Progress, Tick, UsageTick
@@ -83,7 +84,7 @@ class Watch:
         self.command = command
         """Sent first; its reply says which session it is."""
         self.replay = replay
-        self.live = Shown(SessionView(session or _named(command)))
+        self.live = Shown(SessionView(self.title))
         self.frozen: Shown | None = None
         self.choice = ViewChoice()
         self.connected = False
@@ -128,6 +129,11 @@ class Watch:
         """What to call a run of ours that is made ready, where it can be given up; else empty."""
         able = self.role == "operator" and not self.lost and self.preparing
         return _named(self.command) if able else ""
+
+    @property
+    def title(self) -> str:
+        """What to call what is opened; that of a draft is the draft's own name."""
+        return (self.session or _named(self.command)).removeprefix(PREFIX)
 
     @property
     def drives(self) -> bool:
@@ -213,7 +219,9 @@ class Watch:
     @property
     def awaited(self) -> str:
         """What is waited for before there is a session to show, and for how long."""
-        words = f"starting {self.preparing}" if self.preparing else "connecting"
+        words = "connecting" if self.command is None else "starting"
+        if doing := self.preparing.removeprefix(f"{self.title}: "):
+            words = f"starting: {doing}"
         return f"{words} ({duration(time.monotonic() - self.since)})"
 
     async def _wait(self) -> None:
@@ -224,7 +232,7 @@ class Watch:
 
     async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
         meanwhile = [
-            asyncio.create_task(self._tell_preparing(client, command)),
+            asyncio.create_task(self._tell_preparing(client)),
             asyncio.create_task(self._preview(client)),
         ]
         try:
@@ -234,15 +242,15 @@ class Watch:
                 task.cancel()
             await asyncio.gather(*meanwhile, return_exceptions=True)
             self.preparing = ""
-            self._end_preview(command)
+            self._end_preview()
         self.command, self.session = None, reply.session
         self.queued_behind = reply.queued_behind
 
-    async def _tell_preparing(self, client: Client, command: RunCampaign | ResumeSession) -> None:
+    async def _tell_preparing(self, client: Client) -> None:
         with suppress(WorkbenchError):  # who asks for the run hears of it, too
             while True:
                 status = await client.ask(GetStatus())
-                self.preparing = status.preparing or f"{_named(command)}: preparing"
+                self.preparing = status.preparing or f"{self.title}: "
                 self.touch()
                 await asyncio.sleep(POLL_S)
 
@@ -258,10 +266,10 @@ class Watch:
                     self.live.view.apply(change)
                 self.touch()
 
-    def _end_preview(self, command: RunCampaign | ResumeSession) -> None:
+    def _end_preview(self) -> None:
         if self.previewing:
             self.previewing, self.frozen, self.choice = "", None, ViewChoice()
-            self.live = Shown(SessionView(self.session or _named(command)))
+            self.live = Shown(SessionView(self.title))
             self.touch()
 
     def _begin(self, shown: Shown) -> None:

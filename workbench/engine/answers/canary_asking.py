@@ -11,7 +11,7 @@ from workbench import plugins
 from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import kpi_name, parse_sla
 from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.errors import DataError, OutsideProfile, SessionError, UsageError
+from workbench.domain.errors import DataError, SessionError, UsageError
 from workbench.domain.limits import check
 from workbench.domain.parameters import (
     Configuration,
@@ -25,7 +25,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, ChainQuery, PlanCanary, RetrainChain
 from workbench.domain.retraining import CanaryPlan
 from workbench.engine.answers.canary_steps import TREND, plan_of, terms_of_canary
-from workbench.engine.answers.chain_inputs import Subject, must_be_within, subject_of
+from workbench.engine.answers.chain_inputs import Subject, must_be_within, subject_of, workload_of
 from workbench.engine.answers.chain_models import CORRECTIONS
 from workbench.engine.answers.chain_profiles import chain_of
 from workbench.engine.learning.pool import Pool
@@ -180,8 +180,6 @@ def deployed(
     UsageError
         If it does not say a workload value, or the allocation cannot be read.
     """
-    from workbench.sla.profiled import within  # imports numpy
-
     if request.sla and sla is not None and sla.wl is not None:
         _must_be_profiled(subject, sla.wl)
     plan, campaign = subject.plan, subject.own.campaign
@@ -192,28 +190,7 @@ def deployed(
         functions = [vnf.name for vnf in subject.chain.vnfs]
         size = max(_allocations(subject), key=lambda one: sum(map(one.vcpu, functions)))
         allotted = size.resources
-    offered = sla.workload if sla is not None else {}
-    workload: dict[str, ParameterValue] = {}
-    for parameter in subject.given:
-        if parameter.key not in offered and len(parameter.values) > 1:
-            raise UsageError(
-                f"does not say {parameter.key}, which was profiled at "
-                f"{', '.join(map(str, parameter.values))}",
-                where="--sla",
-                remedy="Name it behind the @ of the SLA",
-            )
-        value = offered.get(parameter.key, parameter.values[0])
-        if not within(value, parameter.values):
-            raise OutsideProfile(
-                f"{parameter.key}={value} lies outside everything that was profiled, which is "
-                f"{', '.join(map(str, parameter.values))}",
-                where="--sla",
-                remedy="Ask for a value within, or profile that far",
-            )
-        workload[parameter.key] = value
-    if strange := offered.keys() - workload.keys():
-        names = ", ".join(sorted(strange))
-        raise OutsideProfile(f"{names} was not set in any profile", where="--sla")
+    workload = workload_of(subject, sla.workload if sla is not None else {}, "--sla")
     configuration = Configuration(dict(allotted), workload)
     if plan is not None and configuration in campaign.configurations(plan):
         return configuration, ()

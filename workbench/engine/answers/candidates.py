@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Combination, Parameter
 from workbench.domain.recommendations import Choice, Deployment
+from workbench.domain.resources import allotted_words
 from workbench.engine.answers.chain_profiles import Profiles
 from workbench.engine.answers.performance import PredictedDeployments
 from workbench.engine.answers.recommend_request import (
@@ -96,6 +97,27 @@ class Candidates:
         which = counted(failed, "cheaper allocation" if found else "allocation")
         told = "was measured and does not hold" if failed == 1 else "were measured and do not hold"
         return f"{which} {told}." if failed else ""
+
+    def told_of_unreached(self, found: Choice | None) -> str:
+        """What the chain is measured with and no function alone is, where that costs less than what
+        was found; else empty."""
+        from workbench.sla.costs import allowed, cost_of
+        from workbench.sla.recommendation import MOST_JUDGED
+
+        order = self.predicted.order
+        plan = order.campaign.find_target(order.chain.name) if order.spoken_for else None
+        beyond = order.campaign.beyond_alone(order.chain.name)
+        if plan is None or not beyond:
+            return ""
+        kinds = {vnf.name: vnf.template for vnf in plan.target.vnfs}
+        for one in islice(allowed(plan.resources, self.cost, plan.combine), MOST_JUDGED):
+            if found is not None and cost_of(one, self.cost) >= found.cost:
+                break
+            for key, amount in one.allocation.items():
+                owner, _, resource = key.rpartition(".")
+                if amount in beyond.get(f"{kinds[owner]}.{resource}", ()):
+                    return f"Not judged, because never measured alone: {allotted_words(beyond)}."
+        return ""
 
     def told_of_unjudged(self, answer: Answer) -> str:
         """Why cheaper ones were not judged, and which of them fail all the same; else empty."""

@@ -16,8 +16,13 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import PROFILE_FARTHER, OutsideProfile, UsageError
 from workbench.domain.lab import HostFacts
-from workbench.domain.load_words import load_words, profiled_words
-from workbench.domain.parameters import Parameter, PrimaryWorkload
+from workbench.domain.load_words import (
+    load_words,
+    outside_words,
+    profiled_words,
+    unsaid_words,
+)
+from workbench.domain.parameters import Parameter, ParameterValue, PrimaryWorkload
 from workbench.domain.questions import ChainQuery
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
@@ -102,6 +107,18 @@ class Subject:
             loads = [s.point.wl for s in self.parties.samples_of(target) if s.valid]
             found[vnf.name] = min(loads), max(loads)
         return found
+
+    def profiled_at(self, parameter: Parameter) -> dict[str, tuple[ParameterValue, ...]]:
+        """By function, the values at which a workload parameter or a setting was profiled."""
+        owner = parameter.key.rpartition(".")[0]
+        if owner:
+            return {owner: parameter.values}
+        return {
+            vnf.name: own.values
+            for vnf in self.chain.vnfs
+            for own in self.parties.whose[self.plan_of(vnf).target.name].campaign.workload
+            if own.key == parameter.key
+        }
 
     @property
     def measured(self) -> tuple[Sample, ...]:
@@ -334,6 +351,33 @@ def _must_be_reached(
 ) -> None:
     loads = {vnf: (low / visits[vnf], high / visits[vnf]) for vnf, (low, high) in reach.items()}
     must_be_within(wl, name, loads, "at")
+
+
+def workload_of(
+    subject: Subject, given: Mapping[str, ParameterValue], where: str
+) -> dict[str, ParameterValue]:
+    """A value for every workload parameter that the functions were profiled at.
+
+    Raises
+    ------
+    OutsideProfile
+        For a value outside of everything that was profiled.
+    UsageError
+        Where one was profiled at several values, and none is given.
+    """
+    from workbench.sla.profiled import within  # imports numpy
+
+    known = {parameter.key: parameter for parameter in subject.given}
+    for key, value in given.items():
+        if key not in known or not within(value, known[key].values):
+            by_function = subject.profiled_at(known[key]) if key in known else {}
+            what, remedy = outside_words(key, value, by_function)
+            raise OutsideProfile(what, where=where, remedy=remedy)
+    for key, parameter in known.items():
+        if key not in given and len(parameter.values) > 1:
+            what, remedy = unsaid_words(key, parameter.values)
+            raise UsageError(what, where=where, remedy=remedy)
+    return {key: given.get(key, parameter.values[0]) for key, parameter in known.items()}
 
 
 def must_be_within(

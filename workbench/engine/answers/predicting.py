@@ -11,7 +11,7 @@ from workbench.descriptors.sla_text import parse_point
 from workbench.domain import kpis
 from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.counts import counted
-from workbench.domain.errors import DataError, OutsideProfile, UsageError
+from workbench.domain.errors import DataError, UsageError
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -21,7 +21,14 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.questions import ChainPredicted, PredictChain
 from workbench.domain.samples import Sample
-from workbench.engine.answers.chain_inputs import Basis, Subject, compose, gather, subject_of
+from workbench.engine.answers.chain_inputs import (
+    Basis,
+    Subject,
+    compose,
+    gather,
+    subject_of,
+    workload_of,
+)
 from workbench.engine.answers.chain_models import (
     Accepted,
     accepted_for,
@@ -99,37 +106,7 @@ def _point(subject: Subject, text: str) -> tuple[float, Mapping[str, ParameterVa
         )
     if primary.integer and wl != round(wl):
         raise UsageError(f"{primary.name} is {wl:g}, must be a whole number", where="at")
-    known = {p.key: p.values for p in subject.given}
-    for key, value in given.items():
-        if value in known.get(key, ()):
-            continue
-        numbers = [v for v in known.get(key, ()) if not isinstance(v, str)]
-        if isinstance(value, str) or not numbers:
-            raise UsageError(f"{key} was not set in any profile", where="at", remedy="Leave it out")
-        if not min(numbers) <= value <= max(numbers):
-            raise OutsideProfile(
-                f"{key}={value:.10g} lies outside everything that was profiled, which is "
-                f"{', '.join(f'{number:.10g}' for number in numbers)}",
-                where="at",
-                remedy="Ask for a value within, or profile that far",
-            )
-    for key, values in known.items():
-        if key not in given and len(values) > 1:
-            raise UsageError(
-                f"does not say {key}, which was profiled at "
-                f"{', '.join(v if isinstance(v, str) else f'{v:.10g}' for v in values)}",
-                where="at",
-                remedy=f"Add it, as {_as_typed(key, values[0])}",
-            )
-    return wl, {key: given.get(key, values[0]) for key, values in known.items()}
-
-
-def _as_typed(key: str, value: ParameterValue) -> str:
-    """`filesize=10kB`."""
-    name = key.removesuffix("_bytes")
-    if name == key or isinstance(value, str):
-        return f"{key}={value}"
-    return f"{name}={value / 1e3:g}kB"
+    return wl, workload_of(subject, given, "at")
 
 
 def _known(subject: Subject) -> Iterator[Parameter]:

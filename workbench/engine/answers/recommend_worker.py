@@ -106,6 +106,7 @@ def judge(
         answer.note,
         candidates.told_of_failed(answer.chosen),
         candidates.told_of_unjudged(answer),
+        candidates.told_of_unreached(answer.chosen),
     )
     told = " ".join(filter(None, (*sentences, *predicted.told_of_the_chain())))
     # Thousands of deployments need not cross to the engine, which tells what is said of them.

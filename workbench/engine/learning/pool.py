@@ -1,4 +1,5 @@
-"""One worker process for CPU-heavy science: spawned, nice 19, replaceable at any time.
+"""One worker process for CPU-heavy science: spawned, nice 19 once anything is measured, replaceable
+at any time.
 
 It keeps what it can rebuild and nothing else, so a worker that dies costs one repeated call. Beside
 it a second one may compute what needs nothing that the first keeps (`Pool.lane`).
@@ -33,6 +34,9 @@ T = TypeVar("T")
 
 NICE = 19
 """The functions under test come first."""
+HARDLY_NICE = 1
+"""While nothing is measured yet: beside whatever else keeps a host busy, a worker at nice 19 takes
+minutes for the imports that a plan waits for."""
 MOST_KNOWN = 1000
 """Answers that are kept."""
 
@@ -60,6 +64,7 @@ class Pool:
     Parameters
     ----------
     may_spread : whether a second process may compute just now, too.
+    gives_way : whether it is nice from its start; else once `give_way` says so.
 
     Attributes
     ----------
@@ -67,7 +72,8 @@ class Pool:
         it (`scoring.compared`), and `remember` bounds it.
     """
 
-    def __init__(self, may_spread: Callable[[], bool] = _never) -> None:
+    def __init__(self, may_spread: Callable[[], bool] = _never, *, gives_way: bool = True) -> None:
+        self._gives_way = gives_way
         self.known: dict[str, Any] = {}
         self._may_spread = may_spread
         self._second: Pool | None = None
@@ -90,6 +96,14 @@ class Pool:
         if self._warming is None:
             self._warming = asyncio.ensure_future(self.run(warm))
             self._warming.add_done_callback(_look_at)
+
+    def give_way(self) -> None:
+        """Something is about to be measured: the worker is nice from now on, and so are those that
+        come after it. For good, as only root may take that back."""
+        self._gives_way = True
+        for thread in (PROC / str(self.worker_pid()) / "task").glob("*"):  # Linux ranks each alone
+            with suppress(OSError):  # it ended just now
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), NICE)
 
     def remember(self, key: str, value: Any) -> None:
         self.known[key] = value
@@ -204,7 +218,7 @@ class Pool:
                 max_workers=1,
                 mp_context=multiprocessing.get_context(START_METHOD),
                 initializer=_begin,
-                initargs=(NICE,),
+                initargs=(NICE if self._gives_way else min(HARDLY_NICE, NICE),),
             )
         return self._executor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -95,9 +96,9 @@ class SiteMetrics:
         return site_metrics.with_site(measurement, answers, alerts, faults)
 
     async def close(self) -> None:
-        for client in self._servers.values():
-            await client.close()
-        self._servers.clear()
+        async with AsyncExitStack() as closing:  # each, whatever becomes of the others
+            while self._servers:
+                closing.push_async_callback(self._servers.popitem()[1].close)
 
     def _client(self, server: MetricsServer) -> PrometheusServer:
         if server.name not in self._servers:

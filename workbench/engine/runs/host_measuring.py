@@ -129,6 +129,7 @@ class HostMeasuring:
             if kind not in SIMULATED:
                 holder = own(self._library.workspace.root, HOST_NOISE)
                 await stack.enter_async_context(self._host_lock.queue(holder))
+                self._pool.give_way()
             campaign = await asyncio.to_thread(_campaign, self._library)
             settings = LabSettings(
                 HOST_NOISE,

@@ -218,6 +218,7 @@ class LabJob(ABC):
         self.started = True
         await self._begin()
         if self._host_lock is not None:
+            self._pool.give_way()
             for name in await reap_lab(type(self._lab), frozenset()):
                 await self._out.record(
                     Noted("warning", f"removed what a dead session left: {name}")
@@ -229,6 +230,10 @@ class LabJob(ABC):
             await self._lab.close()
         except Exception as error:  # a lab promises not to raise here, a plugin may still do so
             log.error("lab did not close", session=self.session, exc_info=error)
+        finally:
+            await self._close_site()
+
+    async def _close_site(self) -> None:
         try:
             if self._bench.site is not None:
                 await self._bench.site.close()

@@ -146,6 +146,7 @@ class Queue:
         return self._launch(await self._starting.resume(request))
 
     async def plan(self, request: PlanCampaign) -> Planned:
+        self._consider_others()
         return Planned(await self._costing.plan(request))
 
     async def measure_host(self, request: MeasureHost) -> HostMeasured:
@@ -313,6 +314,11 @@ class Queue:
     def _must_take_on(self) -> None:
         if self.ending:
             raise EngineError("is ending", remedy="Try again in a moment")
+        self._consider_others()
+
+    def _consider_others(self) -> None:
+        if self.held_by:  # in another workspace, before this engine has measured anything
+            self._pool.give_way()
 
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""

@@ -11,6 +11,7 @@ from workbench import __version__
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.counts import counted
+from workbench.domain.drafts import PREFIX
 from workbench.domain.errors import LabError, SessionError, Stopped, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
 from workbench.domain.lab import ASSUMED, SIMULATION, WHY_THIS_LAB, HostFacts
@@ -68,7 +69,7 @@ class _UnderWay:
 
     session: str
     task: asyncio.Future[Any]
-    doing: str = "preparing"
+    doing: str = "reading its campaign"
     stopped: bool = False
 
 
@@ -85,8 +86,9 @@ class Starting:
 
     @property
     def preparing(self) -> str:
-        """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return next((f"{one.session}: {one.doing}" for one in self._under_way), "")
+        """What a run that is being started waits for, as `NAME: WHAT`; empty if none is."""
+        names = ((one.session.removeprefix(PREFIX), one.doing) for one in self._under_way)
+        return next((f"{name}: {doing}" for name, doing in names), "")
 
     def stop(self, session: str) -> bool:
         """Give up what is made ready under that name; whether anything was."""

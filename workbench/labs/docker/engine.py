@@ -18,6 +18,9 @@ CONNECT_TIMEOUT_S = 10.0
 UNREACHABLE = 900
 """Status that aiodocker gives to connections that cannot be made."""
 
+UNANSWERED = (aiodocker.DockerError, aiohttp.ClientError, OSError, TimeoutError)
+"""How it shows that an engine does not answer."""
+
 NO_ENGINE = "Start one, set DOCKER_HOST, or use the simulated lab (--lab sim)"
 NO_SSH = (
     "Try `ssh HOST docker version`: the key, the known host and the docker command must be there"
@@ -66,8 +69,10 @@ async def dial(url: str | None = None) -> aiodocker.Docker:
         docker.connector._clean_environment = dict
     try:
         await docker.version()
-    except (aiodocker.DockerError, aiohttp.ClientError, OSError, TimeoutError) as error:
+    except BaseException as error:  # also who gives up waiting leaves no connection
         await docker.close()
+        if not isinstance(error, UNANSWERED):
+            raise
         raise LabError(
             f"the Docker engine does not answer: {reason_of(error)}",
             where=_asked(url),

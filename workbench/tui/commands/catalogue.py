@@ -176,7 +176,7 @@ SCREENS: tuple[Entry, ...] = (
         "functions alone. Strength is the share that a cause accounts for, not a probability. How "
         "often a cause was right is of trials on a real host whose cause was known; causes that no "
         "such trial named say so. The evidence has each function alone "
-        "beside what it does here, what changed most first, with curves over the load.",
+        "beside what it does in the chain, what changed most first, with curves over the load.",
         has_list=True,
         tab=False,
     ),

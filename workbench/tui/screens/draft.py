@@ -34,6 +34,8 @@ R = TypeVar("R")
 
 REFRESH_S = 3.0
 """How often the draft is looked at for what somebody else has changed."""
+TOLD_EVERY_S = 0.7
+"""How often it is told that a dialog is waited for, and after which time first."""
 CAMPAIGN = "campaign"
 """The screen that runs a draft."""
 FROM_NOTHING = ""
@@ -384,7 +386,21 @@ class DraftScreen(WorkbenchScreen):
 
     def do_latest(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Likewise, in place of the one before: what is pressed twice opens one dialog."""
-        begin(self, partial(self._carried_out, work), group="latest", exclusive=True)
+        begin(
+            self,
+            partial(self._carried_out, partial(self._told, work)),
+            group="latest",
+            exclusive=True,
+        )
+
+    async def _told(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """A dialog that waits for the engine shows nothing else meanwhile."""
+        words = "The engine looks it up; the dialog comes with its answer."
+        late = self.set_interval(TOLD_EVERY_S, partial(self.workbench.say_shortly, words))
+        try:
+            await work()
+        finally:
+            late.stop()
 
     async def _carried_out(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:

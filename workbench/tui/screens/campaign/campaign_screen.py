@@ -19,6 +19,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake, WorkbenchError
 from workbench.domain.messages import PlanCampaign
+from workbench.domain.resources import allotted_words
 from workbench.domain.sessions import Plan
 from workbench.tui.draft import Draft
 from workbench.tui.run_terms import TOO_LARGE, RunTerms
@@ -472,7 +473,7 @@ class CampaignScreen(DraftScreen):
         words = self._consequence(plan)
         if beyond and not (plan and beyond in " ".join(plan.warnings)):
             words += f"\n! {plain(beyond)}"
-        words += self._unpredicted()
+        words += self._unpredicted() + self._beyond_alone()
         lab = plain(plan.lab) if plan else plain(self.draft.lab or "")
         which = f"the lab {lab}" if lab else "whichever lab is available"
         return f"Run {plain(self.draft.name)} on {which}?", words
@@ -488,6 +489,17 @@ class CampaignScreen(DraftScreen):
         return (
             f"\n· No prediction to compare {chains} with: {' and '.join(map(plain, missing))} "
             f"must be {each} too. {self.key('chain.target')} on Chain adds one."
+        )
+
+    def _beyond_alone(self) -> str:
+        """That chains get what their functions are not profiled with."""
+        beyond = self.draft.campaign.beyond_alone() if self.draft.campaign else {}
+        if not beyond:
+            return ""
+        return (
+            f"\n· Not measured alone, so that no recommendation reaches there: "
+            f"{plain(allotted_words(beyond))}. {self.key('campaign.target')} goes to the targets: "
+            "give them the same."
         )
 
     def _consequence(self, plan: Plan | None) -> str:

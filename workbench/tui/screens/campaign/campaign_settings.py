@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.domain import kpis
 from workbench.domain.drafts import Palette
 from workbench.domain.kpis import P95
 from workbench.domain.resources import by_name
@@ -44,6 +45,8 @@ UNITS = {
     "packet_rate": "packets",
     "streams": "players",
 }
+CEILINGS = {"ms": "1000 ms", "%": "90%", "s": "60 s"}
+"""Where the ceiling of a KPI of another unit begins; of a rate there is no usual one."""
 AUTOMATIC = "automatic"
 _BETWEEN = re.compile(r"\s*(?:\.\.+|–|—|,|\bto\b|\s-\s)\s*")
 _AMOUNT = re.compile(r"[\d.]+\s*(.*)")
@@ -156,6 +159,11 @@ def _write_load(document: Document, text: str) -> None:
         for target in entries(document, "targets"):
             if isinstance(target, dict):
                 target.pop(PRIMARY, None)
+        packets, now = primary == "packet_rate", _known(_kpi(document))
+        if packets and now.kind == "response_time":  # of which packets have none
+            _write_kpi(document, kpis.LOSS)
+        elif not packets and "requests" not in now.of:
+            _write_kpi(document, P95)
 
 
 def _range(
@@ -240,21 +248,35 @@ def _objective(document: Document, palette: Palette) -> tuple[Setting, ...]:
     primary = shown(place(document, PRIMARY, "name")) or "rate"
 
     def read_kpi(document: Document) -> str:
-        given = shown(place(document, "kpi")) or P95
+        given = _kpi(document)
         return next((kpi for kpi in palette.kpis if kpi.rpartition("_")[0] == given), given)
 
-    def write_kpi(document: Document, text: str) -> None:
-        document["kpi"] = text
-
     at = {"concurrent": "50", "packet_rate": "10000/s", "streams": "50"}.get(primary, "300/s")
-    limit = "lag_ratio<=1%" if primary == "streams" else "p95<=200ms"
+    limit = {"streams": "lag_ratio<=1%", "packet_rate": "loss<=1%"}.get(primary, "p95<=200ms")
     example = f"e.g. {limit} @ {primary}={at}"
     return (
-        Setting("kpi", "KPI", ("kpi",), read_kpi, write_kpi, options=palette.kpis),
+        Setting("kpi", "KPI", ("kpi",), read_kpi, _write_kpi, options=palette.kpis),
         at_path("kpi_max", "ceiling", "kpi_max", hint="1000 ms by default"),
         at_path("sla", "SLA", "sla", hint=f"none; {example}"),
         at_path("loss_goal", "loss goal", "loss_goal", hint="0.5% by default", rare=True),
     )
+
+
+def _kpi(document: Document) -> str:
+    return shown(place(document, "kpi")) or P95
+
+
+def _known(kpi: str) -> kpis.Kpi:
+    """A KPI by any of its names; what is none of them is told by its ending."""
+    return kpis.find(kpi) or kpis.of(kpi)
+
+
+def _write_kpi(document: Document, text: str) -> None:
+    """Another KPI; where it has another unit, its ceiling begins anew."""
+    before, now = _known(_kpi(document)).unit, _known(text).unit
+    document["kpi"] = text
+    if now != before:
+        put(document, CEILINGS.get(now), "kpi_max")
 
 
 def _sampling(document: Document, palette: Palette) -> tuple[Setting, ...]:

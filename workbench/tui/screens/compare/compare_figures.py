@@ -74,7 +74,12 @@ def curves(given: Charted) -> Figure:
     if chart is not None and chart.profiles is not None:
         p = chart.profiles
         fits.append(Fit(p.wl, p.mean, (), (), "dotted", "third", "profiles alone"))
-    return given.figure(_fit(chart.predicted, "predicted") if chart else None, fits)
+    return given.figure(_fit(chart.predicted, predicted_as(chart)) if chart else None, fits)
+
+
+def predicted_as(chart: ChainChart) -> str:
+    """What its curve is called: what samples of the chain moved is not what they depart from."""
+    return "predicted" if chart.profiles is None else "corrected"
 
 
 def functions(given: Charted) -> Figure:

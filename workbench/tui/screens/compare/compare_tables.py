@@ -14,7 +14,7 @@ from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Estimate, is_unbounded
 from workbench.tui import text
 from workbench.tui.answer_rows import laid_out
-from workbench.tui.screens.compare.compare_figures import limits_text, place_of
+from workbench.tui.screens.compare.compare_figures import limits_text, place_of, predicted_as
 from workbench.tui.screens.compare.compare_lines import NARROW, CompareLine
 from workbench.tui.widgets.rows import Row, Span, fit
 
@@ -63,8 +63,9 @@ def readout(
     spans: list[Span] = [(f" at {text.number(at)} ", "strong")]
     here = [s for s in samples if s.wl == at and s.valid and kpi in s.kpis]
     predicted = _predicted(chart, at) if chart else None
-    if predicted is not None:
-        spans += [(" predicted " if wide else " ", "dim"), (text.estimate(predicted), "")]
+    if predicted is not None and chart is not None:
+        spans.append((f" {predicted_as(chart)} " if wide else " ", "dim"))
+        spans.append((text.estimate(predicted), ""))
     if here:
         values = [s.kpis[kpi] for s in here]
         bound = any(_is_bound(s, kpi) for s in here)

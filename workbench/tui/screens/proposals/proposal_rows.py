@@ -7,6 +7,7 @@ from collections.abc import Collection
 from workbench.domain import canary_tables, departures
 from workbench.domain.canaries import ProposalView
 from workbench.domain.counts import counted
+from workbench.domain.load_words import load_words
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import TermChange
 from workbench.tui import text
@@ -40,8 +41,9 @@ def proposal_rows(
         rows.append(((f"  and {more} more {'term' if more == 1 else 'terms'}", "dim"),))
     for reach in proposal.reach:
         where = configuration_name(view, proposal.chain, reach.configuration)
-        words = f" extrapolates above {name} {text.number(reach.wl)}{per(unit)} at {where}"
-        rows.append(((fit(words, width), "warn"),))
+        load = load_words(name, text.number(reach.wl))
+        words = f"beyond {load}, the highest that was measured at {where}, it is a guess"
+        rows += [((f" {line}", "warn"),) for line in text.wrapped(words, width - 2)]
     samples = proposal.model.sample_ids
     loads = _loads(view, samples)
     spread = f", {text.number(loads[0])} to {text.number(loads[-1])}{per(unit)}" if loads else ""

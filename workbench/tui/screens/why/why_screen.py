@@ -258,7 +258,8 @@ class WhyScreen(QuestionScreen, HasList):
             "? what was not collected, and so not judged",
             "◀ the function in which the cause of that number acts",
             "× ratio to the function alone; new: absent when it is alone",
-            "curves are over the load, alone and here on one scale from 0; reversed: this load",
+            "curves are over the load, alone and chained on one scale from 0",
+            "reversed, in a curve: the sample's load",
         )
 
     def copied(self) -> tuple[str, str]:
