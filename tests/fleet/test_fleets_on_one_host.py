@@ -120,14 +120,14 @@ def test_two_fleets_on_one_host_measure_in_turns_and_are_told(
             began = time.monotonic()
             measuring = asyncio.gather(*(dispatch.run() for dispatch in runs))
             await asyncio.wait_for(told.wait(), 60.0)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(2.0)
             LoadingLab.go.set()
             await measuring
             took_s = time.monotonic() - began
             assert [len(dispatch.gathered) for dispatch in runs] == [1, 1]
             walls = [found.wall_s for run in runs for found in run.gathered.values()]
-            assert max(walls) > 1.0
-            assert sum(walls) < took_s + 0.5, "who waits for its turn measures nothing meanwhile"
+            assert max(walls) > 2.0
+            assert sum(walls) < took_s + 1.5, "who waits for its turn measures nothing meanwhile"
         return said
 
     said = asyncio.run(both())
