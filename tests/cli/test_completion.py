@@ -149,7 +149,9 @@ def test_curves_come_out_as_csv(workbench: Workbench) -> None:
 
 @pytest.mark.needs("git")
 def test_version_names_the_commit_of_a_clone_alone(tmp_path: Path) -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+( \(commit [0-9a-f]{12}(, with changes)?\))?", version())
+    assert re.fullmatch(
+        r"\d+\.\d+\.\d+(?:\.dev\d+)?( \(commit [0-9a-f]{12}(, with changes)?\))?", version()
+    )
     assert commit_of_tree(tmp_path) == ""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "-q"], check=True)
