@@ -169,6 +169,7 @@ async def test_what_slurm_did_not_take_is_cancelled_and_nobody_else_s_job(
     for name, does in {
         "sbatch": "echo 'sbatch: error: no such queue' >&2; exit 1",
         "scancel": f'echo "$@" >> {told}',
+        "squeue": "exit 0",
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
         (tmp_path / name).chmod(0o755)
@@ -281,7 +282,9 @@ async def test_a_job_is_cancelled_though_its_keeper_ends_while_it_is_submitted(
     tmp_path: Path, fake_slurm: FakeSlurm
 ) -> None:
     program = fake_slurm.folder / "sbatch"
-    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 60\n")
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/pid\ntouch {tmp_path}/asked\nexec sleep 60\n"
+    )
     host, folder = LabHost("node-1", "slurm", job=SlurmRequest()), left_jobs(tmp_path)
 
     async def submit() -> None:
@@ -296,6 +299,24 @@ async def test_a_job_is_cancelled_though_its_keeper_ends_while_it_is_submitted(
     await asyncio.gather(submitting, return_exceptions=True)
     assert fake_slurm.told == [f"scancel --me --name={name}"]
     assert name.startswith("workbench-hosts-node-1-")
+    assert not list((folder.root / "jobs").glob("*.job"))
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists(), "sbatch goes on"
+
+
+async def test_a_job_that_slurm_has_taken_meanwhile_or_that_cannot_be_read_stays_known(
+    tmp_path: Path, fake_slurm: FakeSlurm
+) -> None:
+    """`scancel --name` succeeds where there is no such job yet."""
+    folder = left_jobs(tmp_path, one="workbench-hosts-one-ab", two="7")
+    (folder.root / "jobs" / "three.job").mkdir()
+    fake_slurm.does(there="8 PENDING workbench-hosts-one-ab\n7 RUNNING two\n")
+    said = "2 jobs of the fleet: one that cannot be read of three, workbench-hosts-one-ab of one"
+    with pytest.raises(FleetError, match=said):
+        await cancel_left(folder)
+    assert {path.stem for path in (folder.root / "jobs").glob("*.job")} == {"one", "three"}
+    fake_slurm.does(there="8 PREEMPTED workbench-hosts-one-ab\n")
+    (folder.root / "jobs" / "three.job").rmdir()
+    await cancel_left(folder)
     assert not list((folder.root / "jobs").glob("*.job"))
 
 

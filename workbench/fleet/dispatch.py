@@ -222,12 +222,6 @@ class Dispatch(ShardBoard):
                 self._employ(hand, now)
 
     def _employ(self, hand: Hand, now: float) -> None:
-        # One that waits for its turn for hours keeps no other idle.
-        busy = [
-            w for w in self.hands if w.waiting is not None and w.waited_s(now) < patience.RETURN_S
-        ]
-        if self.share is not None and len(busy) >= self.share:
-            return
         own = self._own.get(hand.name)
         if own is not None and own.kept is None and hand.name in self._handing:
             own = None
@@ -236,13 +230,24 @@ class Dispatch(ShardBoard):
                 return
             own = None
         waiting = own or self._next(hand.name, now)
-        if waiting is None:
+        if waiting is None or (waiting.kept is None and self._share_is_taken(now)):
             return
         if waiting is not own:
             self._waiting.remove(waiting)
         waiting.give_to(hand.name)
         hand.waiting, hand.began = waiting, time.time()
         hand.task = asyncio.create_task(self._measure(hand, waiting))
+
+    def _share_is_taken(self, now: float) -> bool:
+        """Whether as many hosts measure as may. One that waits for its turn for hours keeps no
+        other idle, nor does one that only sends what it has measured."""
+        busy = (
+            hand.waiting is not None
+            and hand.waiting.kept is None
+            and hand.waited_s(now) < patience.RETURN_S
+            for hand in self.hands
+        )
+        return self.share is not None and sum(busy) >= self.share
 
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""

@@ -25,7 +25,7 @@ from workbench.fleet.fleet_standing import (
     is_keeper,
 )
 from workbench.fleet.host_reaping import reap_hosts
-from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
+from workbench.fleet.keeper import GRACE_S, LEAVING_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import must_answer, secrets_of
 from workbench.fleet.security import Secrets, expired, made
@@ -238,7 +238,7 @@ async def _ended(folder: FleetFolder, fleet: Fleet, tell: Tell) -> bool:
 async def _end_keeper(pid: int) -> None:
     with suppress(ProcessLookupError):  # it may have ended since
         os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + 2 * GRACE_S
+    deadline = time.monotonic() + LEAVING_S  # it cancels jobs, and ends hosts
     while is_keeper(pid):
         if time.monotonic() > deadline:
             with suppress(ProcessLookupError):

@@ -356,7 +356,10 @@ class ShardBoard:
         self._only_asked.discard(host)
         self._tell(f"{host} is given nothing: {why}")
         own = self._own.pop(host, None)
-        if own is not None:
+        if own is not None and own.kept is not None:  # measured, and only not here yet
+            own.bound = own.host = host
+            self._waiting.append(own)
+        elif own is not None:
             own.failures[host] = why
             self.set_aside[own.order.shard.key] = own
 

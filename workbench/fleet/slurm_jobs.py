@@ -39,7 +39,7 @@ ALONE_S = 60
 """After that a worker ends that finds no scheduler, and its job with it."""
 ENDED = (
     "COMPLETED", "COMPLETING", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY",
-    "BOOT_FAIL", "DEADLINE",
+    "BOOT_FAIL", "LAUNCH_FAILED", "DEADLINE", "PREEMPTED", "REVOKED",
 )  # fmt: skip
 """States of a job, as `squeue` says them, in which it comes to nothing any more."""
 NO_ANSWER = -1
@@ -122,17 +122,22 @@ async def cancel_left(folder: FleetFolder, name: str = "*") -> None:
     taken that: whoever comes next tries again.
     """
     left = {path: _text(path) for path in sorted(_kept(folder, name).parent.glob(f"{name}.job"))}
-    numbers = [text for text in left.values() if text.isdecimal()]
+    numbers = [text for text in left.values() if text and text.isdecimal()]
     names = [text for text in left.values() if text and not text.isdecimal()]
-    asked = [["scancel", *numbers]] if numbers else []
-    asked += [["scancel", "--me", f"--name={each}"] for each in names]
+    asked = [["scancel", "--me", f"--name={each}"] for each in names]
+    asked += [["scancel", *numbers]] if numbers else []
     codes = [code for code, _ in await asyncio.gather(*map(_said, asked))]
-    silent = {}
-    if any(codes):  # Slurm is not there, or has a job no more
+    silent = {path: "one that cannot be read" for path, text in left.items() if text is None}
+    if names or any(codes):  # Slurm is not there, has a job no more, or may take one just now
         jobs = await _jobs_there()
         there = [(job, its) for job, (state, its) in (jobs or {}).items() if state not in ENDED]
         known = {word for words in there for word in words}
-        silent = {path: text for path, text in left.items() if jobs is None or text in known}
+        cancelled = set() if codes[-1] else set(numbers)
+        silent |= {
+            path: text
+            for path, text in left.items()
+            if text and text not in cancelled and (jobs is None or text in known)
+        }
     for path in left.keys() - silent.keys():
         with suppress(OSError):
             path.unlink()
@@ -161,11 +166,15 @@ def _kept(folder: FleetFolder, host: str) -> Path:
     return folder.root / "jobs" / f"{host}.job"
 
 
-def _text(path: Path) -> str:
+def _text(path: Path) -> str | None:
+    """What is known of a job: its number or name; empty where it was cancelled meanwhile, None
+    where its file cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
-    except OSError:
+    except FileNotFoundError:
         return ""
+    except OSError:
+        return None
 
 
 def remove_certificates(folder: FleetFolder) -> None:
@@ -189,8 +198,19 @@ def _job_kind() -> type[SLURMJob]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    kind: type[SLURMJob] = slurm.SLURMJob
-    return kind
+
+    class EndedJob(slurm.SLURMJob):  # type: ignore[misc]
+        """One whose `sbatch` ends with whoever waits for it; else it would be taken by Slurm once
+        nobody knows of it."""
+
+        @staticmethod
+        async def _call(cmd: Sequence[str], **_: object) -> str:
+            code, out, error = await _run(cmd)
+            if code != 0:
+                raise RuntimeError(error)
+            return out
+
+    return EndedJob
 
 
 def _job(
@@ -249,22 +269,28 @@ def _security(folder: FleetFolder, secrets: Secrets) -> Security:
 
 
 async def _said(words: Sequence[str]) -> tuple[int, str]:
-    """Exit code and output of a command of Slurm, which is ended where it takes too long or nobody
-    waits for it; `NO_ANSWER` where it takes too long, or is not there."""
+    """Exit code and output of a command of Slurm; `NO_ANSWER` where it takes longer than
+    `ASKING_S`, or is not there."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        async with asyncio.timeout(ASKING_S):
+            code, out, _ = await _run(words)
+    except TimeoutError:
+        return NO_ANSWER, ""
     except OSError as error:
         log.warning("a program of Slurm cannot be run", program=words[0], why=str(error))
         return NO_ANSWER, ""
+    return code, out
+
+
+async def _run(words: Sequence[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a program, which is ended where nobody waits for it."""
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
     try:
-        async with asyncio.timeout(ASKING_S):
-            out, _ = await process.communicate()
-    except TimeoutError:
-        return NO_ANSWER, ""
+        out, error = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()  # the loop reaps it
-    return process.returncode or 0, out.decode(errors="replace")
+    return process.returncode or 0, out.decode(errors="replace"), error.decode(errors="replace")
