@@ -113,3 +113,44 @@ def test_a_host_that_is_held_is_not_said_to_be_waited_for_while_others_measure(
         return told
 
     assert len(asyncio.run(said())) == 1
+
+
+def test_to_send_what_was_measured_takes_no_share_of_a_fleet(tmp_path: Path) -> None:
+    """Its disk may hang for minutes, and what others have is had meanwhile."""
+
+    async def given() -> tuple[bool, bool]:
+        dispatch, kept = with_kept(tmp_path, {})
+        dispatch.share = 1
+        sending, other = dispatch._hands.values()
+        sending.waiting = kept
+        (free,) = (w for w in dispatch._waiting if w is not kept)
+        dispatch._employ(other, 1.0)
+        measures = other.waiting is free
+        dispatch._waiting.append(kept)
+        sending.waiting, kept.host = None, sending.name
+        dispatch._employ(sending, 1.0)
+        for hand in (sending, other):
+            if hand.task is not None:
+                hand.task.cancel()
+        return measures, sending.waiting is kept
+
+    assert asyncio.run(given()) == (True, True)
+
+
+def test_anchor_points_that_are_measured_are_asked_of_a_host_whose_lab_fails_since(
+    tmp_path: Path,
+) -> None:
+    """They were set aside, and without them no model learns from what it measured."""
+
+    async def left() -> tuple[bool, bool]:
+        dispatch, shard = with_kept(tmp_path, {"beta": anchors(tmp_path)["beta"]})
+        own = dispatch._own["beta"]
+        own.kept = shard.kept
+        dispatch._unusable("beta", "its Docker engine does not answer")
+        dispatch._only_asked.add("beta")
+        dispatch._employ(dispatch._hands["beta"], 1.0)
+        if (task := dispatch._hands["beta"].task) is not None:
+            task.cancel()
+        return dispatch._hands["beta"].waiting is own, bool(dispatch.set_aside)
+
+    assert asyncio.run(left()) == (True, False)
