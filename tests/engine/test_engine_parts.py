@@ -63,6 +63,29 @@ def _nice_beside_a_thread() -> int:
     return os.nice(0)
 
 
+async def test_the_worker_gives_way_to_whoever_else_begins_to_measure_while_it_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_module, "NICE", NICE)
+    monkeypatch.setattr(pool_module, "LOOK_AT_OTHERS_S", 0.05)
+    pool, measuring = Pool(gives_way=False), False
+    pool.others_measure = lambda: measuring
+    try:
+        computing = asyncio.create_task(pool.run(_until_nice))
+        await asyncio.sleep(0.2)
+        assert not computing.done()
+        measuring = True
+        assert await asyncio.wait_for(computing, 30.0) == NICE
+    finally:
+        await pool.close()
+
+
+def _until_nice() -> int:
+    while os.nice(0) < NICE:
+        time.sleep(0.02)
+    return os.nice(0)
+
+
 def _nice_of_threads() -> list[int]:
     threads = Path("/proc/self/task").iterdir()
     return [os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads]

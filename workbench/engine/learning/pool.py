@@ -37,6 +37,8 @@ NICE = 19
 HARDLY_NICE = 1
 """While nothing is measured yet: beside whatever else keeps a host busy, a worker at nice 19 takes
 minutes for the imports that a plan waits for."""
+LOOK_AT_OTHERS_S = 2.0
+"""How often it is looked, while it computes, whether anybody else has begun to measure."""
 MOST_KNOWN = 1000
 """Answers that are kept."""
 
@@ -70,12 +72,14 @@ class Pool:
     ----------
     known : what was computed before, by a digest of all that it rests on. Whoever asks for it fills
         it (`scoring.compared`), and `remember` bounds it.
+    others_measure : whether another workspace measures on this host.
     """
 
     def __init__(self, may_spread: Callable[[], bool] = _never, *, gives_way: bool = True) -> None:
         self._gives_way = gives_way
         self.known: dict[str, Any] = {}
         self._may_spread = may_spread
+        self.others_measure: Callable[[], bool] = _never
         self._second: Pool | None = None
         self._lanes, self._first_lane = asyncio.Semaphore(2), asyncio.Lock()
         self._calls: list[Future[Any]] = []
@@ -127,6 +131,21 @@ class Pool:
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`work` in the worker. A worker that dies is replaced and asked again, once."""
+        if self._gives_way:
+            return await self._run(work, *args, **kwargs)
+        considerate = asyncio.ensure_future(self._consider_others())
+        try:
+            return await self._run(work, *args, **kwargs)
+        finally:
+            considerate.cancel()
+
+    async def _consider_others(self) -> None:
+        while not self._gives_way:
+            if self.others_measure():
+                self.give_way()
+            await asyncio.sleep(LOOK_AT_OTHERS_S)
+
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
         attempt = 0
         while attempt < 2:

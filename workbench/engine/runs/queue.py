@@ -61,6 +61,7 @@ class Queue:
         self.ending = False
         self._library = library
         self._pool = pool
+        pool.others_measure = lambda: bool(self.held_by)
         self._host_lock = host_lock
         self._begun, self._left = begun, left
         self._slot = asyncio.Lock()
@@ -146,7 +147,6 @@ class Queue:
         return self._launch(await self._starting.resume(request))
 
     async def plan(self, request: PlanCampaign) -> Planned:
-        self._consider_others()
         return Planned(await self._costing.plan(request))
 
     async def measure_host(self, request: MeasureHost) -> HostMeasured:
@@ -314,11 +314,6 @@ class Queue:
     def _must_take_on(self) -> None:
         if self.ending:
             raise EngineError("is ending", remedy="Try again in a moment")
-        self._consider_others()
-
-    def _consider_others(self) -> None:
-        if self.held_by:  # in another workspace, before this engine has measured anything
-            self._pool.give_way()
 
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""
