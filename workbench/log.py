@@ -77,6 +77,19 @@ def _log_to(handler: logging.Handler) -> Callable[[], None]:
     return close
 
 
+def take_over(*names: str) -> None:
+    """Have what libraries log go where ours goes, and nowhere where ours does not: they bring
+    handlers of their own, which write to the terminal."""
+    ours = logging.getLogger(ROOT).handlers or [logging.NullHandler()]
+    for name in names:
+        root = logging.getLogger(name)
+        for each in (*logging.Logger.manager.loggerDict, name):
+            if each.startswith(f"{name}."):
+                logging.getLogger(each).handlers.clear()
+                logging.getLogger(each).propagate = True
+        root.handlers[:], root.propagate = ours, False
+
+
 def logger(name: str) -> Any:
     """The logger of a room, such as `engine`; its lines carry key-value pairs."""
     return structlog.stdlib.get_logger(f"{ROOT}.{name}")

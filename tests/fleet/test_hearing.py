@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from test_dispatch_shares import HOSTS, FakeClient, FakeFuture, first_shard
 
 from workbench.domain.fleets import Fleet, LabHost, ShardOrder
-from workbench.fleet import hearing
+from workbench.fleet import fleet_scores, hearing
 from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.hearing import VANISHED_S, Hearing
-from workbench.fleet.keeper import AWAY_S, _scheduling
+from workbench.fleet.keeper import AWAY_S, Keeper, _scheduling
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.named_scheduler import LOOKING_S
 from workbench.fleet.patience import TICK_S
@@ -35,19 +37,61 @@ def test_a_host_is_silent_by_the_clock_of_whoever_listens(clock_off_s: float) ->
         assert not listener.is_silent("tls://a", now[0] + clock_off_s)
         now[0] += 1.0
     last = now[0] - 1.0 + clock_off_s
-    now[0] += VANISHED_S - 2.0
-    assert not listener.is_silent("tls://a", last)
-    now[0] += 2.0
+    for _ in range(int(VANISHED_S) - 1):
+        assert not listener.is_silent("tls://a", last)
+        now[0] += 1.0
+    now[0] += 1.0
     assert listener.is_silent("tls://a", last)
     assert not listener.is_silent("tls://a", last + VANISHED_S)  # it is back
     listener.keep(("tls://b",))
     assert not listener.is_silent("tls://a", last + VANISHED_S)  # nobody knows it any more
 
 
+def test_what_the_listener_itself_missed_is_no_silence_of_a_host() -> None:
+    now = [100.0]
+    listener = Hearing(lambda: now[0])
+    for _ in range(3):  # it stands still again and again, and the host speaks in between
+        for _ in range(3):
+            assert not listener.is_silent("tls://a", now[0] - now[0] % 1000.0)
+            now[0] += 1.0
+        now[0] += 1000.0
+    assert not listener.is_silent("tls://a", 3000.0)
+    now[0] += 10 * VANISHED_S
+    assert not listener.is_silent("tls://a", 3000.0)
+    looks = 0
+    while not listener.is_silent("tls://a", 3000.0):
+        now[0] += 1.0
+        looks += 1
+    assert VANISHED_S - hearing.LONGEST_GAP_S <= looks <= VANISHED_S
+
+
+async def test_a_keeper_that_stood_still_looks_before_it_ends_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while it imports, on a busy host, what somebody has the hosts do."""
+    monkeypatch.setattr("workbench.fleet.keeper.AWAY_S", 0.15)
+    there = {"alpha"}
+    fleet = Fleet("hosts", (LabHost("alpha", "simulated"),))
+    keeper = Keeper(fleet, FleetFolder(tmp_path), made(), "tls://[::1]:1", lambda: there)
+    vanished = asyncio.create_task(keeper._vanished("alpha"))
+    for _ in range(3):
+        await asyncio.sleep(0.06)
+        time.sleep(0.3)
+    await asyncio.sleep(0.1)
+    assert not vanished.done()
+    there.clear()
+    time.sleep(0.3)
+    await asyncio.sleep(0.06)
+    assert not vanished.done()
+    await asyncio.wait_for(vanished, 5.0)
+
+
 def test_what_notices_a_vanished_host_adds_up_to_less_than_30_s() -> None:
     by_campaign = TICK_S + VANISHED_S + TICK_S + 2 * SLOW_LOOK_S
     by_keeper = LOOKING_S + VANISHED_S + LOOKING_S + AWAY_S + AWAY_S / 3
     assert by_campaign < NOTICED_S
+    assert TICK_S + SLOW_LOOK_S <= hearing.LONGEST_GAP_S  # else they would not count whole
+    assert fleet_scores.LOOKING_S <= hearing.LONGEST_GAP_S
     assert by_keeper < NOTICED_S
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -338,6 +339,23 @@ def list_of_hosts(hosts: Path, *, json: bool) -> None:
     put(fitted(session_tables.sessions_by_host(found), terminal_columns(), ("targets", "campaign")))
 
 
+@contextmanager
+def _logged(fleet: Fleet) -> Iterator[None]:
+    """What is logged meanwhile goes into a file of the fleet's, never to the terminal."""
+    from workbench.cli.context import current_workspace
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.log import open_log, without_log
+
+    try:
+        close = open_log(FleetFolder.of(current_workspace(), fleet.name).commands_log)
+    except OSError:
+        close = without_log()
+    try:
+        yield
+    finally:
+        close()
+
+
 def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
     """What `run --fleet` does."""
     from workbench.cli.context import current_workspace, execute, say, started_client
@@ -346,9 +364,10 @@ def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
     fleet = read_fleet(hosts, scheduler)
     from workbench.fleet.fleet_runs import run_over_fleet
 
-    outcome = execute(
-        run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
-    )
+    with _logged(fleet):
+        outcome = execute(
+            run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
+        )
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)
@@ -362,9 +381,10 @@ def scored_over(hosts: Path, asked: ScoreModels) -> ModelsScored:
     fleet = read_fleet(hosts)
     from workbench.fleet.fleet_scores import scored_by_fleet
 
-    return execute(
-        scored_by_fleet(asked, fleet, current_workspace(), lambda: started_client(), say)
-    )
+    with _logged(fleet):
+        return execute(
+            scored_by_fleet(asked, fleet, current_workspace(), lambda: started_client(), say)
+        )
 
 
 def _tell(outcome: FleetOutcome) -> None:

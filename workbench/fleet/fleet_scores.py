@@ -29,7 +29,6 @@ from workbench.engine.learning.scoring import (
     Material,
     all_methods,
     material_of,
-    row_of,
     scores_of,
     short_list,
     table_for,
@@ -40,11 +39,11 @@ from workbench.fleet.fleet_lifecycle import end_after, only_one
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.hearing import Hearing
-from workbench.fleet.host_engine import scoring
 from workbench.fleet.host_waits import hear_waits
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, workers_of
 from workbench.fleet.scheduler_clients import connected
+from workbench.fleet.scoring_task import packed, score_packed
 from workbench.fleet.tasks import be_posted
 from workbench.link.paging import all_samples
 from workbench.paths import Workspace
@@ -58,8 +57,12 @@ if TYPE_CHECKING:
 Job = tuple["Table", str, By]
 
 LOOKING_S = 5.0
-MOST_MISSED = 3
-"""Looks in a row that find none of the hosts, after which nobody waits for them."""
+AGAIN = (
+    "Why stands in .workbench/fleet/NAME/keeper.log of the workspace; give the same command again "
+    "once `workbench fleet status` shows a host up"
+)
+LOST_S = 30.0
+"""How long none of the hosts may be there: their keeper starts them again within a few seconds."""
 
 
 async def scored_by_fleet(
@@ -163,7 +166,8 @@ async def _answered(standing: FleetStanding, scores: HandedScores) -> tuple[int,
         async with connected(standing) as client:
             return await scores.run(client, await scores.fit(client, standing.fleet.hosts))
     except FleetError as error:
-        raise FleetError(error.what, where=error.where or name, remedy=error.remedy) from None
+        what = f"the fleet {name} {error.what}" if error.where is None else error.what
+        raise FleetError(what, where=error.where, remedy=error.remedy) from None
     except OSError as error:
         raise FleetError(f"does not answer: {error}", where=name) from None
 
@@ -218,13 +222,14 @@ class HandedScores:
         Raises `FleetError` where none of these hosts is there, or a score does not come;
         `OSError`, and what the client raises, where the scheduler is gone.
         """
-        hearing, missed, first = Hearing(), 0, 0
+        hearing, first, loop = Hearing(), 0, asyncio.get_running_loop()
+        seen_at = loop.time()
         try:
             while len(self._rows) < len(self._jobs):
                 there = await _present(client, own, hearing)
-                missed = 0 if there else missed + 1
-                if missed >= MOST_MISSED:  # a scheduler would wait for ever
-                    raise FleetError("lost all its hosts", remedy="See `workbench fleet status`")
+                seen_at = loop.time() if there else seen_at
+                if loop.time() - seen_at > LOST_S:  # a scheduler would wait for ever
+                    raise self._lost()
                 if there is not None:
                     first = first or self._begun_with(there)
                     self._drop_gone(there)
@@ -242,6 +247,14 @@ class HandedScores:
                 task.cancel()
             await asyncio.gather(*self._busy, return_exceptions=True)
         return first, [self._rows[index] for index in range(len(self._jobs))]
+
+    def _lost(self) -> FleetError:
+        left = len(self._jobs) - len(self._rows)
+        return FleetError(
+            f"lost all its hosts: none was there for {LOST_S:g} s, with {left} of "
+            f"{counted(len(self._jobs), 'score')} left; what was scored is not kept",
+            remedy=AGAIN,
+        )
 
     def _begun_with(self, there: Mapping[str, str]) -> int:
         """How many hosts score; raises `FleetError` where there is none."""
@@ -282,10 +295,11 @@ class HandedScores:
             how_far = f"{len(self._rows)} of {len(self._jobs)}"
             self._tell(f"{row.target}, {row.kpi}: {row.method} ({how_far})")
 
-    async def _row(self, client: Client, host: str, address: str, job: Job) -> Row:
+    async def _row(self, client: Client, host: str, address: str, own_job: Job) -> Row:
         """A job by one host, within `PATIENCE_S` without what that measures before. Raises
         `FleetError`."""
-        table, method, _ = job
+        table, method, _ = own_job
+        job = await asyncio.to_thread(packed, *own_job, self._name)
         what = f"{method} of {table.target} was not scored"
         limit = asyncio.timeout(PATIENCE_S)
 
@@ -296,7 +310,7 @@ class HandedScores:
             limit.reschedule(None if who else until)
 
         future: Future[Row] = client.submit(
-            scored_alone, *job, self._name, key=f"scored-{uuid4()}", workers=[address],
+            score_packed, job, key=f"scored-{uuid4()}", workers=[address],
             allow_other_workers=False, resources={LAB: 1}, pure=False,
         )  # fmt: skip
         waits = asyncio.create_task(hear_waits(client, address, self._name, hear))
@@ -307,7 +321,7 @@ class HandedScores:
         except asyncio.CancelledError:
             if (own := asyncio.current_task()) is not None and own.cancelling():
                 raise  # who asked leaves, or the host is gone
-            raise FleetError("lost its scheduler", remedy="See `workbench fleet status`") from None
+            raise FleetError("lost its scheduler", remedy=AGAIN) from None
         except Exception as error:  # noqa: BLE001 - whatever the host's code raised
             why = f"{type(error).__name__}: {error}"
             if limit.expired():
@@ -326,12 +340,3 @@ async def _present(client: Client, own: Set[str], hearing: Hearing) -> dict[str,
     except OSError:
         return None
     return {host: known[host] for host in sorted(own & known.keys())}
-
-
-def scored_alone(table: Table, method: str, by: By, name: str) -> Row:
-    """On a host: one row, and nothing of it sent on to other hosts by a model that uses joblib; who
-    asks the host meanwhile hears by that name what it is at."""
-    from joblib import parallel_config
-
-    with scoring(name), parallel_config(backend="sequential"):
-        return row_of(table, method, by, None)

@@ -131,6 +131,11 @@ class FleetFolder:
         return self.root / "keeper.log"
 
     @property
+    def commands_log(self) -> Path:
+        """What commands that use the fleet log: the terminal is for their sentences."""
+        return self.root / "commands.log"
+
+    @property
     def starting(self) -> FileLock:
         """Held by whoever looks whether the fleet is up, and starts or ends it by that."""
         return FileLock(self.root / "starting.lock")

@@ -72,6 +72,8 @@ LEAVING_S = ENDING_S + GRACE_S
 """How long a keeper waits for the one before it to be gone."""
 MOST_STDERR = 4096
 """Bytes at the end of a worker's standard error that are looked at."""
+MOST_KEPT = 2**20
+"""Bytes of the standard error of a worker of before that are kept."""
 LONGEST_LINE = 200
 """Characters of it that are told."""
 THERE_S = 10.0
@@ -239,15 +241,19 @@ class Keeper:
             return f"its job {job.number} ended, or its worker answers no more"
 
     async def _vanished(self, name: str) -> None:
-        """Return once the scheduler has not heard of it for `AWAY_S`."""
-        loop = asyncio.get_running_loop()
-        heard, known = loop.time(), False
-        while not known or loop.time() - heard < AWAY_S:
+        """Return once the scheduler has not heard of it for `AWAY_S`.
+
+        Looks are counted, and not the time: where this process stood still itself, it would take
+        every host for gone before it looks again.
+        """
+        pause_s = AWAY_S / 3
+        missed, most = 0, STARTING_S / pause_s
+        while missed < most:
             if name in self.present():
-                heard, known = loop.time(), True
-            elif loop.time() - heard > STARTING_S:
-                return
-            await asyncio.sleep(AWAY_S / 3)
+                missed, most = 0, AWAY_S / pause_s
+            else:
+                missed += 1
+            await asyncio.sleep(pause_s)
 
     def _posting(self, host: LabHost) -> Posting:
         simulated = host.kind == "simulated"
@@ -301,7 +307,13 @@ class Keeper:
 
 
 def opened_errors(path: Path) -> BinaryIO:
-    """Where a process's standard error goes, for its owner's eyes."""
+    """Where a process's standard error goes, for its owner's eyes; the end of what the one before
+    it wrote, at most `MOST_KEPT`, is kept beside it as `.err.before`."""
+    with suppress(OSError), path.open("rb") as before:
+        before.seek(max(0, path.stat().st_size - MOST_KEPT))
+        if said := before.read(MOST_KEPT):
+            with open(path.with_suffix(".err.before"), "wb", opener=files.opener) as kept:
+                kept.write(said)
     return open(path, "wb", opener=files.opener)
 
 

@@ -124,22 +124,25 @@ async def listening(
     """
     present: dict[str, str] = {}
     hearing, loop = Hearing(), asyncio.get_running_loop()
-    answered = loop.time()
 
     async def listen() -> None:
-        nonlocal answered
+        unanswered_s = 0.0
         while True:
+            tried = loop.time()
             try:
                 async with client_of(named.address, secrets) as client:
                     while True:
                         found = await workers_of(client, hearing)
-                        answered = loop.time()
+                        unanswered_s = 0.0
                         present.clear()
                         present.update(found)
                         await asyncio.sleep(LOOKING_S)
+                        tried = loop.time()
             except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
                 log.warning("the scheduler does not answer", where=named.address, why=str(error))
-                if loop.time() - answered > VANISHED_S:
+                # Where this process stood still for longer, the scheduler may have answered.
+                unanswered_s += LOOKING_S + min(loop.time() - tried, ANSWER_S)
+                if unanswered_s > VANISHED_S:
                     present.clear()
             await asyncio.sleep(LOOKING_S)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from workbench.fleet.fleet_standing import FleetError, FleetStanding
 from workbench.fleet.security import Secrets, configure
+from workbench.log import take_over
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -40,7 +40,9 @@ async def client_of(address: str, secrets: Secrets) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
     """A client of a fleet's scheduler. Raises `SchedulerLost` where it does not answer."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by us
+    import distributed  # noqa: F401 - it brings its handlers as it is imported
+
+    take_over("distributed", "tornado")  # what matters is told by us
     async with AsyncExitStack() as stack:
         try:
             client = await stack.enter_async_context(
