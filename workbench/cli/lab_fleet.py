@@ -344,8 +344,10 @@ def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
 
     needed()
     fleet = read_fleet(hosts, scheduler)
+    from workbench.fleet.begun_runs import as_begun
     from workbench.fleet.fleet_runs import run_over_fleet
 
+    asked = as_begun(asked, fleet, current_workspace())
     outcome = execute(
         run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
     )

@@ -30,8 +30,9 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
+from workbench.fleet.begun_runs import keep_begun
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
-from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut
+from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_lifecycle import come_up, end_after, let_end
@@ -123,15 +124,18 @@ async def run_over_fleet(
     Raises
     ------
     SessionTaken, FleetError, Stopped
-    UsageError : hosts have labs of different kinds.
+    UsageError : hosts have labs of different kinds, or the session was begun with another campaign.
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
     cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
+    if session_path(workspace, name).exists():
+        must_be_as_begun(folder.run(name), cut.cut, name)
     total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
     looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
+    looks.command = asked.command(name)
     work = FleetWork(
         loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
     )
@@ -149,7 +153,7 @@ async def run_over_fleet(
         reports.note(text)
 
     try:
-        return await _unless_stopped(_measured(work, tell_all, reports), reports)
+        return await _unless_stopped(_measured(work, tell_all, reports), reports, looks.command)
     except WorkbenchError as error:
         outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
         with suppress(WorkbenchError):
@@ -160,7 +164,7 @@ async def run_over_fleet(
 
 
 async def _unless_stopped(
-    work: Coroutine[None, None, FleetOutcome], reports: FleetReports
+    work: Coroutine[None, None, FleetOutcome], reports: FleetReports, command: str
 ) -> FleetOutcome:
     """What comes of it, unless somebody stops it on a screen. Raises `Stopped`."""
     measuring = asyncio.create_task(work)
@@ -176,8 +180,7 @@ async def _unless_stopped(
     raise Stopped(
         f"was stopped by {reports.stopped_by or 'somebody'}",
         where=reports.session,
-        remedy=f"What was measured is kept, and the same command with --session {reports.session} "
-        "goes on",
+        remedy=f"What was measured is kept. Go on with `{command}`",
     )
 
 
@@ -216,7 +219,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     if outcome.is_whole:
         folder.forget_run(name)
     else:
-        tell(f"the same command with --session {name} goes on with what is missing")
+        tell(f"`{work.asked.command(name)}` goes on with what is missing")
     return outcome
 
 
@@ -227,6 +230,7 @@ def _keep_cut(work: FleetWork, tell: Tell) -> None:
     folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
     try:
         keep_cut(folder, work.cut)
+        keep_begun(folder, work.asked)
     except OSError as error:
         tell(
             f"warning: what the campaign was cut into cannot be kept in {folder} "
