@@ -37,7 +37,7 @@ from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_lifecycle import come_up, end_after, let_end
 from workbench.fleet.fleet_looks import FleetLooks
-from workbench.fleet.fleet_reports import Connect, FleetReports
+from workbench.fleet.fleet_reports import Connect, FleetReports, StopAsked
 from workbench.fleet.fleet_standing import (
     FleetError,
     FleetFolder,
@@ -108,7 +108,12 @@ class FleetWork:
 
 
 async def run_over_fleet(
-    asked: FleetRun, fleet: Fleet, workspace: Workspace, tell: Tell, connect: Connect | None = None
+    asked: FleetRun,
+    fleet: Fleet,
+    workspace: Workspace,
+    tell: Tell,
+    connect: Connect | None = None,
+    stop: StopAsked | None = None,
 ) -> FleetOutcome:
     """Measure a campaign with all hosts of a fleet, and make one session of it.
 
@@ -120,6 +125,7 @@ async def run_over_fleet(
     ----------
     connect : to the workspace's engine, which shows meanwhile how the hosts stand; None: nobody is
         told before the end.
+    stop : with `connect`: how the command's own person asks for the end.
 
     Raises
     ------
@@ -145,7 +151,7 @@ async def run_over_fleet(
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
         return await _measured(work, tell, None)
     begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
-    reports = FleetReports(connect, begin)
+    reports = FleetReports(connect, begin, stop)
     await reports.begin(looks.look)
 
     def tell_all(text: str) -> None:
@@ -166,9 +172,9 @@ async def run_over_fleet(
 async def _unless_stopped(
     work: Coroutine[None, None, FleetOutcome], reports: FleetReports, command: str
 ) -> FleetOutcome:
-    """What comes of it, unless somebody stops it on a screen. Raises `Stopped`."""
+    """What comes of it, unless somebody stops it. Raises `Stopped`."""
     measuring = asyncio.create_task(work)
-    stopping = asyncio.create_task(reports.stopped.wait())
+    stopping = asyncio.create_task(reports.stop.asked.wait())
     try:
         await asyncio.wait((measuring, stopping), return_when=asyncio.FIRST_COMPLETED)
         if measuring.done():
@@ -178,7 +184,7 @@ async def _unless_stopped(
             task.cancel()
         await asyncio.gather(measuring, stopping, return_exceptions=True)
     raise Stopped(
-        f"was stopped by {reports.stopped_by or 'somebody'}",
+        f"was stopped by {reports.stop.by or 'somebody'}",
         where=reports.session,
         remedy=f"What was measured is kept. Go on with `{command}`",
     )
