@@ -85,3 +85,35 @@ def test_what_is_learned_is_answered_and_ctrl_c_means_again_what_it_did() -> Non
     before = signal.getsignal(signal.SIGINT)
     assert learned_here(divmod, 7, 3) == (2, 1)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+CANCELLED = """
+import asyncio, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from workbench.cli import context, main
+async def endless():
+    print("waiting", flush=True)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("ending", flush=True)
+        await asyncio.sleep(60)
+import workbench.cli.app as app
+app.app = lambda: context.execute(endless())
+main()
+"""
+
+
+def test_a_command_that_is_ended_in_its_ending_says_nothing_of_its_tasks() -> None:
+    pipe = subprocess.PIPE
+    arguments = [sys.executable, "-c", CANCELLED]
+    with subprocess.Popen(arguments, stdout=pipe, stderr=pipe) as running:
+        try:
+            assert running.stdout is not None
+            for line in (b"waiting\n", b"ending\n"):
+                assert running.stdout.readline() == line
+                running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=60)[1]
+        finally:
+            running.kill()
+    assert (running.returncode, said) == (130, b"")

@@ -82,6 +82,17 @@ async def test_hosts_are_followed_as_they_are_reported(engine: Engine) -> None:
         await client.ask(ResumeSession("f"))
 
 
+async def test_the_hint_for_going_on_is_the_whole_command(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    command = "workbench run ./mine.yaml --fleet h.yaml --session f --seed 7"
+    asked = begin(engine.workspace)
+    await client.ask(replace(asked, seen=replace(asked.seen, command=command)))
+    await client.ask(ReportFleet("f", FleetSeen((), 4, 1)))  # which does not say it again
+    await client.ask(EndFleetSession("f"))
+    with pytest.raises(UsageError, match=f"Go on with `{command}`"):
+        await client.ask(ResumeSession("f"))
+
+
 async def test_it_is_gone_on_with_and_other_sessions_are_not(engine: Engine) -> None:
     client = LocalClient(engine, "tester")
     await client.ask(begin(engine.workspace))

@@ -45,4 +45,4 @@ def test_who_measured_what_is_kept_until_nothing_is_missing(
     assert (tmp_path / "sessions" / "s.duckdb").read_bytes() == b"folded"
     begun = Ledger(folder.run("s"), {}).begun
     assert begun == ({} if is_whole else {"0123": "alpha"})
-    assert any("--session s goes on with what is missing" in line for line in said) != is_whole
+    assert any("--session s` goes on with what is missing" in line for line in said) != is_whole

@@ -82,7 +82,7 @@ async def test_an_engine_that_starts_again_is_told_and_may_stop_the_campaign(
         assert isinstance(engines[1].asked[0], BeginFleetSession)
         assert told(engines[1]) == ["a", "b"]
         engines[1].changes.put_nowait(Event(9, 1.0, "f", StopRequested("ann", False)))
-        await reports.stopped.wait()
-    assert reports.stopped_by == "ann"
+        await reports.stop.asked.wait()
+    assert reports.stop.by == "ann"
     await reports.close()
     assert len(engines) == 2

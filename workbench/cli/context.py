@@ -160,12 +160,12 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        return await task
 
-    return asyncio.run(guarded())
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:  # not in there: it would be told as an error nobody waited for
+        raise KeyboardInterrupt from None
 
 
 async def computed(compute: Callable[..., T], *arguments: object) -> T:
@@ -200,8 +200,10 @@ INTERRUPTED_SAID = "Interrupted: what was computed is dropped, and nothing is ch
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """While the body computes, Ctrl-C ends this task with a sentence.
+def interruptible(
+    said: str = INTERRUPTED_SAID, end: Callable[[], object] | None = None
+) -> Iterator[None]:
+    """While the body computes, Ctrl-C ends this task with a sentence; or has it ended by `end`.
 
     From then on it is ignored, to the end of the process: what is cleaned up is ended soon, and a
     signal while the loop is taken down would be told as a stack trace.
@@ -216,8 +218,8 @@ def interruptible() -> Iterator[None]:
         pressed = True
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say(INTERRUPTED_SAID)
-        task.cancel()
+        say(said)
+        (end or task.cancel)()
 
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield  # as under nohup, or beside somebody else's loop

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workbench.fleet.leases import Lease
 
 MOST_PRIORITY = 100
+STOPPING = "Stopping: the fleet that came up for this ends, which takes a moment."
 HostsArgument = Annotated[
     Path, typer.Argument(help="The hosts file.", metavar="HOSTS", dir_okay=False)
 ]
@@ -358,16 +359,32 @@ def _logged(fleet: Fleet) -> Iterator[None]:
 
 def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
     """What `run --fleet` does."""
-    from workbench.cli.context import current_workspace, execute, say, started_client
+    from workbench.cli.context import (
+        current_workspace,
+        execute,
+        identity,
+        interruptible,
+        say,
+        started_client,
+    )
 
     needed()
     fleet = read_fleet(hosts, scheduler)
+    from workbench.fleet.begun_runs import as_begun
+    from workbench.fleet.fleet_reports import StopAsked
     from workbench.fleet.fleet_runs import run_over_fleet
 
+    asked = as_begun(asked, fleet, current_workspace())
+
+    async def run_it() -> FleetOutcome:
+        stop, workspace = StopAsked(), current_workspace()
+        with interruptible(STOPPING, lambda: stop.ask(identity())):
+            return await run_over_fleet(
+                asked, fleet, workspace, say, lambda: started_client(), stop
+            )
+
     with _logged(fleet):
-        outcome = execute(
-            run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
-        )
+        outcome = execute(run_it())
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)

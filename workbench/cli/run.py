@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli.completion import CampaignArgument, sessions
+from workbench.cli.completion import campaigns, sessions
 from workbench.cli.option_values import with_values
 from workbench.cli.spans import seconds
 
 if TYPE_CHECKING:
+    from workbench.domain.fleets import FleetRun
     from workbench.domain.messages import ResumeSession, RunCampaign
 
+DEMO, DEFAULT_SEED = "demo", 1
+"""What is run where nothing else is said."""
 DEMO_PACE = 20.0
 """Lab seconds per second of a simulated campaign that somebody watches."""
 
@@ -94,7 +97,12 @@ class RunGiven:
     """Where a campaign runs, and how much of it."""
 
     lab: LabOption = None
-    seed: SeedOption = 1
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            callback=within("seed"), help="Seed of every random choice.", show_default="1"
+        ),
+    ] = None
     budget: BudgetOption = None
     fit: FitOption = False
     oversubscribe: Annotated[
@@ -131,7 +139,12 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    campaign: CampaignArgument = "demo",
+    campaign: Annotated[
+        str | None,
+        typer.Argument(
+            help="A campaign's name or file.", autocompletion=campaigns, show_default="demo"
+        ),
+    ] = None,
     session: Annotated[
         str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
     ] = None,
@@ -146,20 +159,13 @@ def run(
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
 
-    lab = _absolute_recording(given.lab)
     if given.fleet is not None:
         _refuse_beside_fleet(
             json=watched.json, http=watched.http, fit=given.fit, budget=given.budget
         )
         from workbench.cli.lab_fleet import run_over
-        from workbench.domain.fleets import FleetRun
 
-        asked = FleetRun(
-            *(_absolute(campaign), session, lab, given.seed, watched.pace, given.oversubscribe),
-            priority=given.priority,
-            share=given.share,
-        )
-        run_over(given.fleet, asked, given.scheduler)
+        run_over(given.fleet, _of_fleet(campaign, session, given, watched.pace), given.scheduler)
         return
     for name in ("scheduler", "share"):
         if getattr(given, name):
@@ -169,16 +175,53 @@ def run(
             "is of campaigns that share a fleet", where="--priority", remedy="Give --fleet as well"
         )
     command = RunCampaign(
-        campaign=_absolute(campaign),
+        campaign=_absolute(campaign or DEMO),
         session=session,
-        lab=lab,
-        seed=given.seed,
+        lab=_absolute_recording(given.lab),
+        seed=DEFAULT_SEED if given.seed is None else given.seed,
         budget_s=seconds(given.budget),
         oversubscribe=given.oversubscribe,
         fit=given.fit,
         pace=watched.kept_pace,
     )
     _start(command, watched)
+
+
+def _of_fleet(
+    campaign: str | None, session: str | None, given: RunGiven, pace: float | None
+) -> FleetRun:
+    """What a fleet is asked for, and how: a session that it goes on with says what was not."""
+    from workbench.domain.fleets import FleetRun
+
+    campaigns_own = {"--lab": given.lab, "--seed": given.seed, "--pace": pace}
+    of_fleet = {
+        "--fleet": given.fleet,
+        "--scheduler": given.scheduler or None,
+        "--share": given.share,
+        "--priority": given.priority or None,
+    }
+    return FleetRun(
+        _absolute(campaign or DEMO),
+        session,
+        _absolute_recording(given.lab),
+        DEFAULT_SEED if given.seed is None else given.seed,
+        pace,
+        given.oversubscribe,
+        priority=given.priority,
+        share=given.share,
+        named=campaign or "",
+        options=_as_typed(campaigns_own) + ("--oversubscribe",) * given.oversubscribe,
+        fleet_options=_as_typed(of_fleet),
+    )
+
+
+def _as_typed(options: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in (name, f"{value:g}" if isinstance(value, float) else str(value))
+    )
 
 
 def _refuse_beside_fleet(**given: object) -> None:

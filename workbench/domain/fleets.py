@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -112,6 +113,9 @@ class FleetRun:
     size : configurations of a shard, at most; None: as many as suit the hosts.
     priority : campaigns of a higher one on the same fleet go first, from the next shard on.
     share : hosts that measure for it at the same time, at most; None: all.
+    named : the campaign as a person named it.
+    options : of `run`, as given: what belongs to the campaign.
+    fleet_options : the same of what belongs to the fleet, the hosts file among them.
     """
 
     campaign: str
@@ -123,6 +127,14 @@ class FleetRun:
     size: int | None = None
     priority: int = 0
     share: int | None = None
+    named: str = ""
+    options: tuple[str, ...] = ()
+    fleet_options: tuple[str, ...] = ("--fleet", "HOSTS")
+
+    def command(self, session: str) -> str:
+        """What goes on with it, to be typed."""
+        words = (self.named or self.campaign, *self.fleet_options, "--session", session)
+        return shlex.join(("workbench", "run", *words, *self.options))
 
 
 @dataclass(frozen=True)
@@ -348,6 +360,7 @@ class FleetSeen:
     eta_s : seconds on the clock to the end with the hosts that are there and given something;
         None where no host has finished anything yet, none is there, or more is planned in rounds.
     in_rounds : whether more is planned once this is measured: nobody knows how much is left.
+    command : what goes on with the campaign, to be typed; empty: as it was said before.
     """
 
     hosts: tuple[HostSeen, ...]
@@ -356,6 +369,7 @@ class FleetSeen:
     set_aside: int = 0
     eta_s: float | None = None
     in_rounds: bool = False
+    command: str = ""
 
     @property
     def there(self) -> int:

@@ -202,6 +202,12 @@ class SessionView:
         return "; ".join(self.host.caveats) if self.host else ""
 
     @property
+    def fleet_command(self) -> str:
+        """What goes on with a campaign that a fleet measures, to be typed."""
+        said = self.fleet.command if self.fleet is not None else ""
+        return said or f"workbench run CAMPAIGN --fleet HOSTS --session {self.session}"
+
+    @property
     def samples_taken(self) -> int:
         """The campaign's own."""
         return sum(c.taken for c in self.configurations)
@@ -388,9 +394,10 @@ class SessionView:
 
     def _take_fleet(self, fact: ShardFolded | HostsCompared | FleetSeen) -> str:
         if isinstance(fact, FleetSeen):
-            before = self.fleet.hosts if self.fleet is not None else ()
-            hosts = {host.name: host for host in (*before, *fact.hosts)}
-            self.fleet = replace(fact, hosts=tuple(hosts.values()))
+            before = self.fleet or FleetSeen((), 0, 0)
+            hosts = {host.name: host for host in (*before.hosts, *fact.hosts)}
+            command = fact.command or before.command
+            self.fleet = replace(fact, hosts=tuple(hosts.values()), command=command)
             return ""  # what a host began or ended is noted in words besides
         if isinstance(fact, ShardFolded):
             self.shards.append(fact)

@@ -14,7 +14,7 @@ from pathlib import Path
 from workbench import files
 from workbench.descriptors.loading import LoadedCampaign
 from workbench.domain import codec
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.fleets import Fleet, FleetRun, Shard, ShardOrder
 from workbench.fleet.ledger import Ledger
 from workbench.log import logger
@@ -106,6 +106,19 @@ def keep_cut(kept: Path, cut: CampaignCut) -> None:
     """Have the same command cut alike from now on. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(_path(kept), codec.dumps(codec.to_plain(cut)))
+
+
+def must_be_as_begun(kept: Path, cut: CampaignCut, session: str) -> None:
+    """Raise `UsageError` where what is asked for is not what the session was begun with: all of it
+    would be measured again."""
+    known = _read(_path(kept))
+    if known is not None and known.of != cut.of:
+        raise UsageError(
+            "was begun with a campaign, a lab or a seed other than these: the campaign's file was "
+            "changed since, or another seed was given then",
+            where=session,
+            remedy="Give what it was begun with, or choose another --session",
+        )
 
 
 def _cut(

@@ -35,6 +35,22 @@ log = logger("fleet")
 Connect = Callable[[], Awaitable[Client]]
 
 
+class StopAsked:
+    """Whether somebody asks for the end of a campaign, at its command or on a screen.
+
+    Attributes
+    ----------
+    by : who, once `asked` is set.
+    """
+
+    def __init__(self) -> None:
+        self.asked, self.by = asyncio.Event(), ""
+
+    def ask(self, by: str) -> None:
+        self.by = self.by or by
+        self.asked.set()
+
+
 class FleetReports:
     """One campaign's session in the workspace's engine.
 
@@ -42,13 +58,12 @@ class FleetReports:
     ----------
     connect : to the engine; starts it where none runs.
     begin : how the session begins.
-
-    Attributes
-    ----------
-    stopped_by : who asked for the end, once `stopped` is set.
+    stop : told of who asks for the end on a screen.
     """
 
-    def __init__(self, connect: Connect, begin: BeginFleetSession) -> None:
+    def __init__(
+        self, connect: Connect, begin: BeginFleetSession, stop: StopAsked | None = None
+    ) -> None:
         self._connect, self._begin = connect, replace(begin, pid=os.getpid())
         self._client: Client | None = None
         self._following: asyncio.Task[None] | None = None
@@ -57,8 +72,7 @@ class FleetReports:
         self._known: dict[str, HostSeen] = {}
         self._counts: tuple[int, ...] = ()
         self._one_at_a_time = asyncio.Lock()
-        self.stopped = asyncio.Event()
-        self.stopped_by = ""
+        self.stop = stop or StopAsked()
 
     @property
     def session(self) -> str:
@@ -183,5 +197,4 @@ class FleetReports:
             async with client.follow(self.session) as feed:
                 async for change in feed.changes:
                     if isinstance(change, Event) and isinstance(change.fact, StopRequested):
-                        self.stopped_by = change.fact.by
-                        self.stopped.set()
+                        self.stop.ask(change.fact.by)

@@ -30,13 +30,14 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
+from workbench.fleet.begun_runs import keep_begun
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
-from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut
+from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_lifecycle import come_up, end_after, let_end
 from workbench.fleet.fleet_looks import FleetLooks
-from workbench.fleet.fleet_reports import Connect, FleetReports
+from workbench.fleet.fleet_reports import Connect, FleetReports, StopAsked
 from workbench.fleet.fleet_standing import (
     FleetError,
     FleetFolder,
@@ -107,7 +108,12 @@ class FleetWork:
 
 
 async def run_over_fleet(
-    asked: FleetRun, fleet: Fleet, workspace: Workspace, tell: Tell, connect: Connect | None = None
+    asked: FleetRun,
+    fleet: Fleet,
+    workspace: Workspace,
+    tell: Tell,
+    connect: Connect | None = None,
+    stop: StopAsked | None = None,
 ) -> FleetOutcome:
     """Measure a campaign with all hosts of a fleet, and make one session of it.
 
@@ -119,19 +125,23 @@ async def run_over_fleet(
     ----------
     connect : to the workspace's engine, which shows meanwhile how the hosts stand; None: nobody is
         told before the end.
+    stop : with `connect`: how the command's own person asks for the end.
 
     Raises
     ------
     SessionTaken, FleetError, Stopped
-    UsageError : hosts have labs of different kinds.
+    UsageError : hosts have labs of different kinds, or the session was begun with another campaign.
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
     cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
+    if session_path(workspace, name).exists():
+        must_be_as_begun(folder.run(name), cut.cut, name)
     total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
     looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
+    looks.command = asked.command(name)
     work = FleetWork(
         loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
     )
@@ -141,7 +151,7 @@ async def run_over_fleet(
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
         return await _measured(work, tell, None)
     begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
-    reports = FleetReports(connect, begin)
+    reports = FleetReports(connect, begin, stop)
     await reports.begin(looks.look)
 
     def tell_all(text: str) -> None:
@@ -149,7 +159,7 @@ async def run_over_fleet(
         reports.note(text)
 
     try:
-        return await _unless_stopped(_measured(work, tell_all, reports), reports)
+        return await _unless_stopped(_measured(work, tell_all, reports), reports, looks.command)
     except WorkbenchError as error:
         outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
         with suppress(WorkbenchError):
@@ -160,11 +170,11 @@ async def run_over_fleet(
 
 
 async def _unless_stopped(
-    work: Coroutine[None, None, FleetOutcome], reports: FleetReports
+    work: Coroutine[None, None, FleetOutcome], reports: FleetReports, command: str
 ) -> FleetOutcome:
-    """What comes of it, unless somebody stops it on a screen. Raises `Stopped`."""
+    """What comes of it, unless somebody stops it. Raises `Stopped`."""
     measuring = asyncio.create_task(work)
-    stopping = asyncio.create_task(reports.stopped.wait())
+    stopping = asyncio.create_task(reports.stop.asked.wait())
     try:
         await asyncio.wait((measuring, stopping), return_when=asyncio.FIRST_COMPLETED)
         if measuring.done():
@@ -174,10 +184,9 @@ async def _unless_stopped(
             task.cancel()
         await asyncio.gather(measuring, stopping, return_exceptions=True)
     raise Stopped(
-        f"was stopped by {reports.stopped_by or 'somebody'}",
+        f"was stopped by {reports.stop.by or 'somebody'}",
         where=reports.session,
-        remedy=f"What was measured is kept, and the same command with --session {reports.session} "
-        "goes on",
+        remedy=f"What was measured is kept. Go on with `{command}`",
     )
 
 
@@ -216,7 +225,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     if outcome.is_whole:
         folder.forget_run(name)
     else:
-        tell(f"the same command with --session {name} goes on with what is missing")
+        tell(f"`{work.asked.command(name)}` goes on with what is missing")
     return outcome
 
 
@@ -227,6 +236,7 @@ def _keep_cut(work: FleetWork, tell: Tell) -> None:
     folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
     try:
         keep_cut(folder, work.cut)
+        keep_begun(folder, work.asked)
     except OSError as error:
         tell(
             f"warning: what the campaign was cut into cannot be kept in {folder} "

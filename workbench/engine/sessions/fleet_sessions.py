@@ -132,7 +132,7 @@ class FleetSessions:
             raise UsageError(
                 "is measured by a fleet",
                 where=session,
-                remedy=f"Go on with `workbench run CAMPAIGN --fleet HOSTS --session {session}`",
+                remedy=f"Go on with `{view.fleet_command}`",
             )
         if view.shards:
             raise UsageError(

@@ -1,0 +1,93 @@
+"""The command of a stopped campaign over a fleet goes on with what it was begun with."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from workbench.cli import lab_fleet, run
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.errors import UsageError
+from workbench.domain.fleets import Fleet, FleetRun, LabHost
+from workbench.fleet.begun_runs import as_begun, keep_begun
+from workbench.fleet.cuts import cut_orders, keep_cut
+from workbench.fleet.fleet_runs import run_over_fleet
+from workbench.fleet.fleet_standing import FleetFolder
+from workbench.paths import Workspace
+from workbench.store.catalogue import session_path
+
+FLEET = Fleet("hosts", (LabHost("alpha", "simulated", "sim"),))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Of a fleet session `m1` that was begun and stopped."""
+    made = Workspace(tmp_path)
+    session_path(made, "m1").parent.mkdir()
+    session_path(made, "m1").touch()
+    typed = "demo --fleet hosts.yaml --session m1 --seed 7 --share 2"
+    keep_begun(FleetFolder.of(made, "hosts").run("m1"), asked_for(typed))
+    return made
+
+
+def asked_for(typed: str) -> FleetRun:
+    """What `run` asks a fleet for, of these words."""
+    app, found = typer.Typer(), []
+    run.register(app)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab_fleet, "run_over", lambda hosts, asked, scheduler: found.append(asked))
+        done = CliRunner().invoke(app, ["run", *typed.split()])
+    assert done.exit_code == 0, done.output
+    (asked,) = found
+    return asked
+
+
+def test_what_is_not_said_is_as_it_was_begun(workspace: Workspace) -> None:
+    again = as_begun(asked_for("--fleet hosts.yaml --session m1"), FLEET, workspace)
+    assert (again.campaign, again.seed, again.share) == ("demo", 7, None)
+    assert again.command("m1") == "workbench run demo --fleet hosts.yaml --session m1 --seed 7"
+    said = as_begun(asked_for("demo --fleet hosts.yaml --session m1 --seed 7"), FLEET, workspace)
+    assert said == again
+    for other in ("m2", ""):  # of which nothing is there
+        new = asked_for(f"--fleet hosts.yaml{f' --session {other}' if other else ''}")
+        assert as_begun(new, FLEET, workspace) == new
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("table2", "campaign demo and not table2"),
+        ("--seed 1", "seed 7 and not 1"),
+        ("--pace 20", "no --pace and not 20"),
+        ("--lab docker", "no --lab and not docker"),
+    ],
+)
+def test_what_contradicts_it_is_refused_with_the_whole_command(
+    workspace: Workspace, typed: str, said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        as_begun(asked_for(f"--fleet hosts.yaml --session m1 {typed}"), FLEET, workspace)
+    assert said in str(refused.value)
+    whole = "`workbench run demo --fleet hosts.yaml --share 2 --session m1 --seed 7`"
+    assert whole in str(refused.value)
+
+
+def test_another_fleet_does_not_measure_it_again(workspace: Workspace) -> None:
+    other = Fleet("others", FLEET.hosts)
+    with pytest.raises(UsageError, match=r"--fleet hosts\.yaml .*and not --fleet others\.yaml"):
+        as_begun(asked_for("--fleet others.yaml --session m1"), other, workspace)
+
+
+def test_a_campaign_that_was_changed_since_is_refused(workspace: Workspace) -> None:
+    """Also where nothing says what it was begun with, as in runs of before."""
+    kept = FleetFolder.of(workspace, "hosts").run("m1")
+    begun = FleetRun("demo", "m1", seed=7)
+    cut = cut_orders(load_campaign("demo", workspace=workspace), begun, FLEET, "m1", kept).cut
+    keep_cut(kept, cut)
+    asked = FleetRun("demo", "m1", seed=1)
+    with pytest.raises(UsageError, match="another seed was given then"):
+        asyncio.run(run_over_fleet(asked, FLEET, workspace, print))
