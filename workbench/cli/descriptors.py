@@ -131,7 +131,6 @@ def plan(
     from workbench.domain.counts import counted
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign
-    from workbench.domain.sessions import enough
 
     reply = ask(
         PlanCampaign(
@@ -159,6 +158,8 @@ def plan(
         say("scaled: as many configurations were played as there was time for")
     if reply.plan.hosts:
         put("\n" + whole(plan_tables.over_hosts(reply.plan.hosts)))
-        say(f"more than {counted(enough(reply.plan.hosts), 'host')} would save less than a tenth")
+    if reply.plan.enough is not None:
+        hosts, took = counted(reply.plan.enough.hosts, "host"), duration(reply.plan.enough.lab_s)
+        say(f"worth while: up to {hosts}, {took}; more would save less than a tenth of that")
     for warning in reply.plan.warnings:
         say(f"warning: {warning}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -77,10 +76,6 @@ class SamplerCost:
     note: str = ""
 
 
-WORTH = 0.9
-"""More hosts that take more than that share of the time are not worth while."""
-
-
 @dataclass(frozen=True)
 class HostsPlan:
     """A campaign over so many equal hosts.
@@ -95,16 +90,6 @@ class HostsPlan:
     shards: int
     lab_s: float
     share_s: float
-
-
-def enough(plans: Sequence[HostsPlan]) -> int:
-    """The most hosts that are worth while: the next more save less than a tenth."""
-    best = plans[0]
-    for plan in plans[1:]:
-        if plan.lab_s > WORTH * best.lab_s:
-            break
-        best = plan
-    return best.hosts
 
 
 @dataclass(frozen=True)
@@ -125,6 +110,8 @@ class Plan:
     """Of every registered sampler, cheapest in lab time first; only where they were asked for."""
     hosts: tuple[HostsPlan, ...] = ()
     """Over one host, two, four ...; only where they were asked for."""
+    enough: HostsPlan | None = None
+    """So many hosts that more would save less than a tenth, asked for or not; None: not asked."""
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,10 @@ class Costing:
         lab = await made_lab(lab_name, campaign, settings)
         plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs, tuple(warnings))
         if request.most_hosts:
-            shared = self._pool.run(
+            hosts, enough = await self._pool.run(
                 over_hosts, campaign, lab_name, lab.costs, request.seed, request.most_hosts
             )
-            plan = replace(plan, hosts=await shared)
+            plan = replace(plan, hosts=hosts, enough=enough)
         if not request.samplers and not request.chosen:
             return plan
         every = request.only or plugins.names("samplers")
