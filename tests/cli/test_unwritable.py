@@ -61,6 +61,20 @@ def test_a_workspace_that_cannot_be_made_still_shows_the_recordings(workbench: W
     assert "demo-real" in workbench.run("--workspace", "/sys/kernel", "show", "demo-real").stdout
 
 
+def test_a_fleet_in_a_workspace_that_cannot_be_written_is_one_sentence_without_a_log(
+    workbench: Workbench,
+) -> None:
+    hosts = workbench.root / "hosts.yaml"
+    hosts.write_text("kind: hosts\nhosts: {alpha: {kind: simulated}}\n")
+    for words in ("up", "hold alpha"):
+        command, *names = words.split()
+        asked = ("--workspace", "/sys/kernel", "fleet", command, *names, str(hosts))
+        refused = workbench.run(*asked, expect=3)
+        said = " ".join(refused.stderr.split())
+        assert said.startswith("/sys/kernel: the workspace cannot be written: "), said
+        assert said.endswith("Choose another one with --workspace DIR."), said
+
+
 def test_readers_say_what_a_damaged_log_has_lost(workbench: Workbench, killed: Path) -> None:
     log, beside = killed / "killed.duckdb.wal", killed / "killed.duckdb.acknowledged"
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])

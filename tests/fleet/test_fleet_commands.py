@@ -28,6 +28,20 @@ def lease_of(workbench: Workbench, host: str) -> Path:
     return workbench.root / f".workbench/fleet/hosts/leases/hold-{host}.json"
 
 
+def test_an_address_of_another_host_is_named_with_its_line_before_anything_is_started(
+    workbench: Workbench, hosts: str
+) -> None:
+    path = workbench.root / hosts
+    path.write_text(HOSTS.replace("hosts:\n", "listen: 203.0.113.9\nhosts:\n", 1))
+    workbench.run("lint", str(path))  # it may be right on another host
+    for words in (f"fleet up {hosts}", f"run demo --fleet {hosts} --session s"):
+        said = " ".join(workbench.run(*words.split(), expect=2).stderr.split())
+        assert "hosts.yaml:3:" in said
+        assert "listen: is '203.0.113.9', must be an address of this host" in said
+    assert not (workbench.root / ".workbench" / "fleet").exists()
+    assert "was not up" in workbench.run("fleet", "down", hosts).stderr
+
+
 def test_a_host_is_held_for_a_time_and_given_back(workbench: Workbench, hosts: str) -> None:
     held = workbench.run("fleet", "hold", "alpha", hosts, "--for", "2h", "--why", "new cable")
     assert "alpha is held by" in held.stderr

@@ -53,12 +53,15 @@ def main() -> None:
         if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is None:
             say(_refused_output() or _sentence(error))
             raise SystemExit(LAB_FAILURE) from None
-        from workbench.cli.context import log_unexpected
+        from workbench.cli.context import log_unexpected, unwritable
 
+        if workspace := unwritable(error):
+            say(str(workspace))
+            raise SystemExit(workspace.exit_code) from None
         path = log_unexpected(error)
+        kept = f"The whole trace is in {path}; run" if path else "Run"
         say(
-            f"Unexpected {type(error).__name__}: {error}. The whole trace is in {path}; "
-            "run again with --debug to see it here."
+            f"Unexpected {type(error).__name__}: {error}. {kept} again with --debug to see it here."
         )
         raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it
 

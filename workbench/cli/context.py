@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import os
 import signal
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from workbench.domain.errors import SessionError
     from workbench.domain.messages import EngineStatus, Request
     from workbench.engine.core import Engine
     from workbench.link.client import Client
@@ -372,17 +374,12 @@ async def started_client(http: str | None = None) -> Client:
 def start_engine(workspace: Workspace, http: str | None = None) -> subprocess.Popen[bytes]:
     """Start the engine's process, detached: it outlives this one and every screen."""
     from workbench import files
-    from workbench.domain.errors import SessionError
 
     try:
         files.make_folder(workspace.state)
         errors = open(workspace.state / "engine.err", "wb", opener=files.opener)  # noqa: SIM115
     except OSError as error:
-        raise SessionError(
-            f"the workspace cannot be written: {error.strerror}",
-            where=str(workspace.root),
-            remedy="Choose another one with --workspace DIR",
-        ) from None
+        raise _cannot_write(error) from None
     with errors:
         return subprocess.Popen(
             [
@@ -502,16 +499,44 @@ def on_interrupt(action: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, action)
 
 
-def log_unexpected(error: BaseException) -> Path:
-    """Write a stack trace to the log file; returns where that is."""
+NOT_WRITTEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def unwritable(error: BaseException) -> SessionError | None:
+    """What to say of a workspace that cannot be written; None where the error is of something
+    else."""
+    if not (isinstance(error, OSError) and error.errno in NOT_WRITTEN and error.filename):
+        return None
+    within = Path(os.fsdecode(error.filename)).is_relative_to(current_workspace().root)
+    return _cannot_write(error) if within else None
+
+
+def _cannot_write(error: OSError) -> SessionError:
+    from workbench.domain.errors import SessionError
+
+    return SessionError(
+        f"the workspace cannot be written: {error.strerror}",
+        where=str(current_workspace().root),
+        remedy="Choose another one with --workspace DIR",
+    )
+
+
+def log_unexpected(error: BaseException) -> Path | None:
+    """Write a stack trace to the log file; returns where that is, None where it was refused."""
     from workbench.log import logger, open_log
 
     path = current_workspace().log
-    with suppress(OSError):  # the sentence on the terminal is what is left then
-        close = open_log(path)
+
+    def size() -> int:
+        return path.stat().st_size if path.exists() else 0
+
+    try:
+        before, close = size(), open_log(path)
         logger("cli").error("unexpected error", exc_info=error)
         close()
-    return path
+        return path if size() != before else None
+    except OSError:  # the sentence on the terminal is what is left then
+        return None
 
 
 def _last_line(path: Path) -> str:

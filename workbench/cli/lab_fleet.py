@@ -59,11 +59,13 @@ def needed() -> None:
         )
 
 
-def read_fleet(path: Path, scheduler: str = "") -> Fleet:
+def read_fleet(path: Path, scheduler: str = "", *, is_started: bool = False) -> Fleet:
     from workbench.cli.context import current_workspace
     from workbench.descriptors.lab_hosts import load_fleet
 
-    return load_fleet(path, workspace=current_workspace(), scheduler=scheduler)
+    return load_fleet(
+        path, workspace=current_workspace(), scheduler=scheduler, is_started=is_started
+    )
 
 
 @fleet_app.command()
@@ -78,7 +80,7 @@ def up(hosts: HostsArgument = Path("hosts.yaml"), scheduler: SchedulerOption = "
     from workbench.cli.context import current_workspace, execute, say
 
     needed()
-    fleet = read_fleet(hosts, scheduler)
+    fleet = read_fleet(hosts, scheduler, is_started=True)
     from workbench.fleet.fleet_lifecycle import come_up
 
     standing = execute(come_up(fleet, current_workspace(), say))
@@ -369,7 +371,7 @@ def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
     )
 
     needed()
-    fleet = read_fleet(hosts, scheduler)
+    fleet = read_fleet(hosts, scheduler, is_started=True)
     from workbench.fleet.begun_runs import as_begun
     from workbench.fleet.fleet_reports import StopAsked
     from workbench.fleet.fleet_runs import run_over_fleet
@@ -395,7 +397,7 @@ def scored_over(hosts: Path, asked: ScoreModels) -> ModelsScored:
     from workbench.cli.context import current_workspace, execute, say, started_client
 
     needed()
-    fleet = read_fleet(hosts)
+    fleet = read_fleet(hosts, is_started=True)
     from workbench.fleet.fleet_scores import scored_by_fleet
 
     with _logged(fleet):

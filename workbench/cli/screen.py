@@ -58,7 +58,7 @@ def open_screen(
     def log(error: Exception) -> str:
         failures.append(error)
         path = log_unexpected(error)
-        return "the log of the host's workspace" if is_guest() else str(path)
+        return "the log of the host's workspace" if is_guest() else str(path or "")
 
     app = WorkbenchApp(
         lambda: started_client(http),

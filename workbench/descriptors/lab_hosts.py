@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.descriptors.document import printable, read_document
 from workbench.descriptors.fields import InstanceName, Port, Summary
 from workbench.descriptors.library import library_for
 from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
@@ -174,12 +176,30 @@ def wrong_address(scheduler: str) -> str:
     return ""
 
 
-def load_fleet(path: Path, *, workspace: Workspace, scheduler: str = "") -> Fleet:
+def wrong_listen(listen: str) -> str:
+    """Why nothing here can listen at an address, as a mistake says it; empty: it can."""
+    wanted = f"is {shown(listen)}, must be an address of this host at which the others reach it"
+    try:
+        found = socket.getaddrinfo(listen, 0, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found[:1]:
+            with socket.socket(family, kind, protocol) as own:
+                own.bind(address)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no name of a host is like that"
+        return f"{wanted}: {why}"
+    return ""
+
+
+def load_fleet(
+    path: Path, *, workspace: Workspace, scheduler: str = "", is_started: bool = False
+) -> Fleet:
     """The fleet that a hosts file describes.
 
     Parameters
     ----------
     scheduler : one that exists, instead of the one that the file names.
+    is_started : the fleet is to be started here, so that `listen` has to be this host's; a file
+        may be checked, or its fleet ended, on any host and at any time.
 
     Raises
     ------
@@ -200,4 +220,8 @@ def load_fleet(path: Path, *, workspace: Workspace, scheduler: str = "") -> Flee
             where="--scheduler",
             remedy=f"Name them in {path} under certificates: authority, certificate and key",
         )
+    if is_started and not (scheduler or text.scheduler) and (wrong := wrong_listen(text.listen)):
+        document = read_document(path, printable(path))
+        document.note(("listen",), wrong)
+        raise DescriptorError(document.mistakes)
     return text.resolved(path, scheduler or text.scheduler)

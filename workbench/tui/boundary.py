@@ -28,7 +28,7 @@ from workbench.tui.styling import RememberingStylesheet
 from workbench.tui.text import plain_lines
 
 Log = Callable[[Exception], str]
-"""Keeps the trace; the reply says where it is to be found."""
+"""Keeps the trace; the reply says where it is to be found, empty: it could not be written."""
 
 
 class Boundary:
@@ -73,7 +73,9 @@ class Boundary:
         if where in self._failed:
             return True  # it is logged already, and its widgets fail one after the other
         said = f"Unexpected {type(error).__name__}: {error}".rstrip(".: ")
-        said = f"{plain_lines(said)}.\n\nThe whole trace is in {self._log(error)}."
+        said = f"{plain_lines(said)}."
+        if kept := self._log(error):  # else there is no room for it, or no right to write it
+            said += f"\n\nThe whole trace is in {kept}."
         if where is not None:
             self._failed.add(where)
         self._app.call_later(self._put_aside, where, said)
