@@ -338,17 +338,27 @@ def list_of_hosts(hosts: Path, *, json: bool) -> None:
     put(fitted(session_tables.sessions_by_host(found), terminal_columns(), ("targets", "campaign")))
 
 
-def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
-    """What `run --fleet` does."""
+def run_over(hosts: Path, asked: FleetRun, scheduler: str = "", *, screen: bool = False) -> None:
+    """What `run --fleet` does, on a screen or as lines."""
     from workbench.cli.context import current_workspace, execute, say, started_client
+    from workbench.cli.fleet_screen import keep_short, output_of, watch_over
 
     needed()
     fleet = read_fleet(hosts, scheduler)
+    if screen:
+        watch_over(fleet, asked)
+        return
     from workbench.fleet.fleet_runs import run_over_fleet
 
-    outcome = execute(
-        run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
-    )
+    workspace = current_workspace()
+    output = output_of(workspace, fleet.name, asked.session) if asked.session else None
+
+    def tell(text: str) -> None:
+        if output is not None:
+            keep_short(output)
+        say(text)
+
+    outcome = execute(run_over_fleet(asked, fleet, workspace, tell, lambda: started_client()))
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)

@@ -76,7 +76,8 @@ class WatchedGiven:
         float | None,
         typer.Option(
             callback=within("pace"),
-            help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
+            help="Simulated lab: lab seconds per second; default: 20 on a screen, else (and with "
+            "--fleet) no limit.",
         ),
     ] = None
 
@@ -159,7 +160,7 @@ def run(
             priority=given.priority,
             share=given.share,
         )
-        run_over(given.fleet, asked, given.scheduler)
+        run_over(given.fleet, asked, given.scheduler, screen=watched.screen)
         return
     for name in ("scheduler", "share"):
         if getattr(given, name):
