@@ -52,7 +52,7 @@ def test_a_host_that_waits_for_its_turn_has_all_of_its_shard_before_it(
 
 def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) -> FleetSeen:
     monkeypatch.setattr("workbench.fleet.fleet_standing.is_keeper", lambda _: True)
-    names = ("held", "unfit", "rests", "idle", "asked", "begun", "waits")
+    names = ("held", "unfit", "rests", "idle", "asked", "begun", "behind", "waits")
     fleet = Fleet("hosts", tuple(LabHost(name, "simulated") for name in names))
     folder = FleetFolder.of(Workspace(tmp_path), "hosts")
     queued = HostStanding("waits", "queued", "its job 7 waits in the queue of Slurm")
@@ -61,14 +61,15 @@ def looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_rounds: bool) 
 
     async def look() -> FleetSeen:
         early = await looks.look()
-        assert [host.does for host in early.hosts] == [*["starting"] * 6, "queued"]
+        assert [host.does for host in early.hosts] == [*["starting"] * 7, "queued"]
         dispatch = dispatch_of(tmp_path, None, orders_of(tmp_path), {})
-        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:6]}
+        dispatch._hands = {name: Hand(name, f"tls://{name}") for name in names[:7]}
         for name in ("held", "unfit", "asked"):
             dispatch._hands[name].waits_for = "s of ann"
         dispatch._hands["begun"].waiting = dispatch._waiting.pop()
         dispatch._hands["begun"].waits_for = "ann"
-        dispatch.told_held = {"held": "held by ann"}
+        first = "two goes first (priority 5)"
+        dispatch.told_held = {"held": "held by ann", "behind": first, "waits": first}
         dispatch._unfit["unfit"] = "disagrees with itself"
         for _ in range(IN_A_ROW):
             dispatch._doubts.failed("rests", asyncio.get_running_loop().time())
@@ -90,6 +91,7 @@ def test_a_host_that_is_given_nothing_says_why(
         ("idle", ""),
         ("waiting", "waits for its turn there: s of ann measures first"),
         ("waiting", "waits for its turn there: ann measures first"),
+        ("waiting", "two goes first (priority 5)"),
         ("queued", "its job 7 waits in the queue of Slurm"),
     ]
     assert [host.name for host in seen.hosts if host.shard] == ["begun"]

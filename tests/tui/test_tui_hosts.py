@@ -81,12 +81,22 @@ async def test_hosts_that_are_given_nothing_say_why_and_rounds_have_no_end() -> 
     async with opened(client, (160, 30), screen="hosts") as pilot:
         shown = await redrawn(pilot)
         assert "0 of 2 hosts" in shown
-        assert "time to go: unknown, more shards are planned in rounds" in shown
+        assert "to go: unknown (in rounds)" in shown
         for words in ("■ out", "disagrees with itself", "· queued", "waits in the queue of Slurm"):
             assert words in shown, words
         (legend,) = [line for line in pilot.app.screen.legend() if line.startswith("· ")]
         dots = [does for does, (sign, _) in host_rows.SIGNS.items() if sign == "·"]
         assert all(f"{does}: " in legend for does in dots)
+
+
+@pytest.mark.parametrize("in_rounds", [False, True])
+def test_an_end_that_nobody_knows_is_said_within_80_cells(in_rounds: bool) -> None:
+    seen = FleetSeen(HOSTS, 120, 113, 0, None, in_rounds)
+    view = SessionView("demo-1")
+    for event in before_samples(seen):
+        view.apply(event)
+    ((words, _),) = host_rows.summary_row(view, 80)
+    assert words.rstrip().endswith("to go: unknown (in rounds)" if in_rounds else "unknown yet")
 
 
 def test_after_the_end_no_host_waits_for_anything() -> None:

@@ -359,37 +359,49 @@ def _logged(fleet: Fleet) -> Iterator[None]:
         close()
 
 
-def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
-    """What `run --fleet` does."""
+def run_over(hosts: Path, asked: FleetRun, scheduler: str = "", *, screen: bool = False) -> None:
+    """What `run --fleet` does, on a screen or as lines."""
+    from workbench.cli.context import current_workspace, execute
+    from workbench.cli.fleet_screen import watch_over
+
+    needed()
+    fleet = read_fleet(hosts, scheduler, is_started=True)
+    from workbench.fleet.begun_runs import as_begun
+
+    asked = as_begun(asked, fleet, current_workspace())
+    if screen:
+        watch_over(fleet, asked)
+        return
+    with _logged(fleet):
+        outcome = execute(_told(fleet, asked))
+    _tell(outcome)
+    if outcome.note:
+        raise typer.Exit(1)
+
+
+async def _told(fleet: Fleet, asked: FleetRun) -> FleetOutcome:
+    """What comes of it; Ctrl-C stops it as `s` on its screen does."""
     from workbench.cli.context import (
         current_workspace,
-        execute,
         identity,
         interruptible,
         say,
         started_client,
     )
-
-    needed()
-    fleet = read_fleet(hosts, scheduler, is_started=True)
-    from workbench.fleet.begun_runs import as_begun
+    from workbench.cli.fleet_screen import keep_short, output_of
     from workbench.fleet.fleet_reports import StopAsked
     from workbench.fleet.fleet_runs import run_over_fleet
 
-    asked = as_begun(asked, fleet, current_workspace())
+    stop, workspace = StopAsked(), current_workspace()
+    output = output_of(workspace, fleet.name, asked.session) if asked.session else None
 
-    async def run_it() -> FleetOutcome:
-        stop, workspace = StopAsked(), current_workspace()
-        with interruptible(STOPPING, lambda: stop.ask(identity())):
-            return await run_over_fleet(
-                asked, fleet, workspace, say, lambda: started_client(), stop
-            )
+    def tell(text: str) -> None:
+        if output is not None:
+            keep_short(output)
+        say(text)
 
-    with _logged(fleet):
-        outcome = execute(run_it())
-    _tell(outcome)
-    if outcome.note:
-        raise typer.Exit(1)
+    with interruptible(STOPPING, lambda: stop.ask(identity())):
+        return await run_over_fleet(asked, fleet, workspace, tell, lambda: started_client(), stop)
 
 
 def scored_over(hosts: Path, asked: ScoreModels) -> ModelsScored:

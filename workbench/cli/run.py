@@ -79,7 +79,8 @@ class WatchedGiven:
         float | None,
         typer.Option(
             callback=within("pace"),
-            help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
+            help="Simulated lab: lab seconds per second; default: 20 on a screen, else (and with "
+            "--fleet) no limit.",
         ),
     ] = None
 
@@ -165,7 +166,8 @@ def run(
         )
         from workbench.cli.lab_fleet import run_over
 
-        run_over(given.fleet, _of_fleet(campaign, session, given, watched.pace), given.scheduler)
+        asked = _of_fleet(campaign, session, given, watched.pace)
+        run_over(given.fleet, asked, given.scheduler, screen=watched.screen)
         return
     for name in ("scheduler", "share"):
         if getattr(given, name):

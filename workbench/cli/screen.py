@@ -24,31 +24,17 @@ def open_screen(
     command: RunCampaign | ResumeSession | None = None,
     http: str | None = None,
     replay_speed: float | None = None,
+    first: str = "",
 ) -> None:
     """Run the screen until the user leaves it; the engine goes on without it.
 
     `command` is sent once the engine answers, and its session opened; `session` alone is opened
-    as it is, or replayed at `replay_speed`.
+    as it is, or replayed at `replay_speed`, on the screen of the name `first`: Live by default.
     """
-    import os
-    import sys
     import traceback
     from contextlib import suppress
 
-    from workbench.domain.errors import UsageError
-
-    if "TEXTUAL_DRIVER" not in os.environ:  # else `workbench web` draws for a browser
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise UsageError(
-                "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
-            )
-        if os.environ.get("TERM") in DUMB:
-            raise UsageError(
-                f"this terminal can show no screen (TERM={os.environ['TERM']})",
-                remedy="Use `workbench run --headless`, or set TERM to what it is, such as xterm",
-            )
-        for variable in ("COLUMNS", "LINES"):
-            os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
+    must_show_screens()
     from workbench.cli.context import is_guest, log_unexpected, say, settings, started_client
     from workbench.tui.app import WorkbenchApp
     from workbench.tui.leaving import farewell
@@ -65,6 +51,7 @@ def open_screen(
         session=session,
         command=command,
         replay_speed=replay_speed,
+        screen=first,
         files=files_of_guest() if is_guest() else files_of_user(),
         log=log,
     )
@@ -74,11 +61,34 @@ def open_screen(
             traceback.print_exception(error)
     if app.boundary.fatal is not None:
         raise app.boundary.fatal
-    if said := farewell(app.going_on, _workspace_option(), guest=is_guest()):
+    going, watch = app.going_on, app.opened
+    by_fleet = watch.live.view.fleet is not None and going[:1] == ((watch.session, "running"),)
+    if said := farewell(going, _workspace_option(), guest=is_guest(), by_fleet=by_fleet):
         with suppress(OSError):  # the terminal may be what went away
             say(said)
     if app.return_code:
         raise typer.Exit(app.return_code)
+
+
+def must_show_screens() -> None:
+    """Raise `UsageError` where this terminal can show no screen; one that can says its size."""
+    import os
+    import sys
+
+    from workbench.domain.errors import UsageError
+
+    if "TEXTUAL_DRIVER" not in os.environ:  # else `workbench web` draws for a browser
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError(
+                "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
+            )
+        if os.environ.get("TERM") in DUMB:
+            raise UsageError(
+                f"this terminal can show no screen (TERM={os.environ['TERM']})",
+                remedy="Use `workbench run --headless`, or set TERM to what it is, such as xterm",
+            )
+        for variable in ("COLUMNS", "LINES"):
+            os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
 
 
 def _workspace_option() -> str:

@@ -309,8 +309,9 @@ class HostsCompared:
 
 HostDoes = Literal["starting", "queued", "idle", "measuring", "waiting", "lost", "held", "out"]
 """What a host of a fleet does now; `queued` by Slurm; `waiting` for its turn there, which somebody
-else has; `held` by a person, or another campaign goes first, so that the fleet leaves it alone;
-`out`: it is given nothing because of what came of it."""
+else has, or behind a campaign that goes first; `held` by a person, so that the fleet leaves it
+alone (in sessions of before behind such a campaign, too); `out`: it is given nothing because of
+what came of it."""
 
 
 @dataclass(frozen=True)

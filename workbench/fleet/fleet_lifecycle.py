@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -78,7 +78,9 @@ async def _ready(folder: FleetFolder, tell: Tell, stays: bool) -> FleetStanding 
     """A fleet once none of its hosts is starting, or after `STARTING_S`; None: its keeper died.
     Where it does not stay up without a campaign, that waits for the queue of Slurm as well."""
     deadline, told = time.monotonic() + STARTING_S, False
+    starting = set[str]()
     while (standing := folder.read()) is not None and time.monotonic() < deadline:
+        starting = _tell_started(standing, starting, tell)
         waits = not stays and standing.any_queued and not standing.any_up
         if standing.ready and not waits:
             break
@@ -90,6 +92,16 @@ async def _ready(folder: FleetFolder, tell: Tell, stays: bool) -> FleetStanding 
             told = True
         await asyncio.sleep(POLL_S)
     return standing
+
+
+def _tell_started(standing: FleetStanding, starting: Set[str], tell: Tell) -> set[str]:
+    """Say what has come of hosts that were starting; those that are now."""
+    for host in standing.hosts:
+        if host.name in starting and host.state == "up":
+            tell(f"{host.name} is up")
+        elif host.name in starting and host.state == "lost":
+            tell(f"{host.name} did not come up, and is tried again: {host.note}")
+    return {host.name for host in standing.hosts if host.state == "starting"}
 
 
 @asynccontextmanager

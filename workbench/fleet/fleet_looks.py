@@ -14,6 +14,7 @@ from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
 from workbench.fleet.folding import read_piece
+from workbench.fleet.leases import HELD_BY
 from workbench.fleet.open_shards import Hand
 from workbench.log import logger
 from workbench.models.host_factors import own_noise
@@ -132,8 +133,10 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
 def _given_nothing(host: HostSeen, held: str, out: str) -> HostSeen:
     """With why it is given nothing, if so; of one that is not there, what its keeper says of it
     says more than that it rests here."""
-    if held:
+    if held.startswith(HELD_BY):
         return replace(host, does="held", note=held)
+    if held and host.does in ("idle", "waiting"):  # another campaign goes first
+        return replace(host, does="waiting", note=held)
     if out and host.does in ("idle", "waiting"):
         return replace(host, does="out", note=out)
     return host

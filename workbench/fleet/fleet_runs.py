@@ -153,6 +153,7 @@ async def run_over_fleet(
     begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
     reports = FleetReports(connect, begin, stop)
     await reports.begin(looks.look)
+    tell(f"watch it on the screens: `workbench` in a terminal, session {name}")
 
     def tell_all(text: str) -> None:
         tell(text)

@@ -22,6 +22,8 @@ from workbench.probes.process import started
 
 T = TypeVar("T")
 
+HELD_BY = "held by"
+"""How what is told of a lease begins: no other reason to give a host nothing does."""
 LONGEST_S = 30 * 86400.0
 PATIENCE_S, POLL_S = 5.0, 0.02
 """How long somebody else may take to change leases, and how often one that waits looks again."""
@@ -60,7 +62,7 @@ class Lease:
         left = "it is given back"
         if self.until is not None:
             left = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.until))
-        return f"held by {self.by} until {left}" + (f": {self.why}" if self.why else "")
+        return f"{HELD_BY} {self.by} until {left}" + (f": {self.why}" if self.why else "")
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,15 @@ def under_way(watch: Watch, known: Iterable[SessionSummary]) -> tuple[tuple[str,
     return tuple((plain(name), state) for name, state in found.items() if state in UNDER_WAY)
 
 
-def farewell(going: tuple[tuple[str, str], ...], option: str = "", *, guest: bool = False) -> str:
-    """One line; empty where nothing is under way. `option`: which workspace to name."""
+def farewell(
+    going: tuple[tuple[str, str], ...],
+    option: str = "",
+    *,
+    guest: bool = False,
+    by_fleet: bool = False,
+) -> str:
+    """One line; empty where nothing is under way. `option`: which workspace to name; `by_fleet`:
+    the first of them is measured by hosts, which no engine's end stops."""
     if not going:
         return ""
     name, state = going[0]
@@ -34,5 +41,8 @@ def farewell(going: tuple[tuple[str, str], ...], option: str = "", *, guest: boo
         return f"{words}; connect again to see {'them' if len(going) > 1 else 'it'}."
     command = f"workbench {option}".rstrip()
     again = "opens them again" if len(going) > 1 else "opens it again"
+    if by_fleet:
+        rest = f", `{command} engine stop` ends the others" if len(going) > 1 else ""
+        return f"{words}; `{command}` {again}; `s` on the screens of {name} stops it{rest}."
     ends = "ends them" if len(going) > 1 else "ends it"
     return f"{words}; `{command}` {again}; `{command} engine stop` {ends}."

@@ -84,9 +84,9 @@ def summary_row(view: SessionView, width: int) -> Row:
 
 def _left(fleet: FleetSeen, at: float) -> str:
     if fleet.eta_s is None and fleet.in_rounds:
-        return " · time to go: unknown, more shards are planned in rounds"
+        return " · to go: unknown (in rounds)"
     if fleet.eta_s is None:
-        return " · time to go: unknown until a host that is given something has finished a shard"
+        return " · to go: unknown yet"
     return f" · {text.duration(fleet.eta_s)} to go, until {text.clock(at + fleet.eta_s)}"
 
 
