@@ -113,7 +113,9 @@ class RunGiven:
     fleet: Annotated[
         Path | None,
         typer.Option(
-            help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
+            help="Over the lab hosts of this hosts file, on the screen Hosts; the run goes on "
+            "without it (docs/fleet.md).",
+            metavar="HOSTS",
         ),
     ] = None
     share: Annotated[
