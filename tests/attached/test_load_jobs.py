@@ -227,12 +227,12 @@ async def test_an_answer_that_comes_late_says_nothing_of_clocks(
         (
             "no room",
             "wait",
-            r"within 0\.4 s: no node takes it \(Unschedulable\): 0/3 nodes",
+            r"within 2 s: no node takes it \(Unschedulable\): 0/3 nodes",
         ),
         (
             "no pod",
             "end",
-            r"within 0\.4 s: Error creating: pods .*quota: small\. Make room",
+            r"within 2 s: Error creating: pods .*quota: small\. Make room",
         ),
         (
             "no quota",
@@ -251,7 +251,7 @@ async def test_a_job_that_does_not_come_to_run_is_told_and_deleted(
     when_wrong: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(job_load, "BEGIN_S", 0.4)
+    monkeypatch.setattr(job_load, "BEGIN_S", 2.0)
     lab = pods(job_campaign(tmp_path, system.port, when_wrong=when_wrong))
     await lab.open()
     clustered.jobs.says = says

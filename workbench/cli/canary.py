@@ -262,10 +262,11 @@ def _proposal(proposal: Proposal) -> Iterator[str]:
     )
     yield from map(_change, proposal.changes[:UNSEEN_CHANGES])
     for reach in proposal.reach:
-        yield (
+        beyond = (
             f"beyond a load of {reach.wl:.4g}, the highest that was measured at "
             f"{reach.configuration.key}, it is a guess"
         )
+        yield from textwrap.wrap(beyond, MOST_COLUMNS, break_on_hyphens=False)
 
 
 def _change(change: TermChange) -> str:
