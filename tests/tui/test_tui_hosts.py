@@ -9,6 +9,7 @@ import pytest
 from fake_link import START, FakeClient, opened, redrawn, screen_text, story, until
 from snapshots import check
 
+from workbench.domain import session_tables
 from workbench.domain.errors import SessionReplaced
 from workbench.domain.events import Event, Fact, RunFinished
 from workbench.domain.fleets import FleetSeen, HostsCompared, HostSeen
@@ -107,6 +108,39 @@ def test_after_the_end_no_host_waits_for_anything() -> None:
     assert [(line.host.does, line.host.note) for line in host_rows.host_lines(view)] == [
         ("idle", ""), ("lost", BETA.note)
     ]  # fmt: skip
+
+
+STOPPED = RunFinished("stopped", 0, 0, 0.0, 0.0, (), "was stopped by ann")
+COMMAND = "workbench run demo --fleet hosts.yaml --session demo-1 --seed 7"
+
+
+def test_what_is_stopped_lies_on_its_hosts_and_says_how_it_goes_on() -> None:
+    for state, ended in (("stopped", (STOPPED,)), ("interrupted", ())):
+        view = SessionView("demo-1")
+        for event in before_samples(replace(SEEN, command=COMMAND), *ended):
+            view.apply(event)
+        view.state = state  # of one whose command is gone no event tells
+        said = [*session_tables.about(view), session_tables.ending(view)]
+        told = f"Session demo-1: {state}, 3 of 12 shards measured, whose samples lie on the hosts"
+        assert told in said
+        assert "Lab sim, over 4 hosts: alpha, beta, gamma, delta" in said
+        assert "Lab time 3.2 min so far" in said
+        assert f"go on with `{COMMAND}`" in said[-1]
+        assert not [line for line in said if "0 cores" in line or "resume" in line]
+        does = [line.host.does for line in host_rows.host_lines(view)]
+        assert does == ["idle", "lost", "idle", "idle"]
+        assert "4 hosts · 3 of 12 shards measured" in str(host_rows.summary_row(view, 80))
+
+
+async def test_the_bar_of_what_is_stopped_counts_shards_and_r_says_the_command() -> None:
+    events = before_samples(replace(SEEN, command=COMMAND), STOPPED)
+    async with opened(FakeClient(events), (100, 30), screen="hosts") as pilot:
+        shown = await redrawn(pilot)
+        assert "3 of 12 shards measured, on its hosts  lab 3:10" in shown
+        assert "0/80" not in shown
+        assert "held" not in shown
+        why = pilot.app.screen.why_not("resume")
+        assert why == f"A fleet measures it: `{COMMAND}` goes on where it stood."
 
 
 async def test_after_the_end_hosts_are_at_rest_and_compared() -> None:

@@ -373,6 +373,15 @@ class FleetSeen:
     command: str = ""
 
     @property
+    def lab_s(self) -> float:
+        """Lab seconds of what is finished."""
+        return sum(host.lab_s for host in self.hosts)
+
+    @property
+    def so_far(self) -> str:
+        return f"{self.measured} of {counted(self.shards, 'shard')} measured"
+
+    @property
     def there(self) -> int:
         """Hosts that measure, or could."""
         return sum(host.does in ("idle", "measuring", "waiting") for host in self.hosts)

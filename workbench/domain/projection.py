@@ -202,6 +202,11 @@ class SessionView:
         return "; ".join(self.host.caveats) if self.host else ""
 
     @property
+    def on_hosts(self) -> bool:
+        """Whether its samples lie on the hosts of a fleet: they are not folded into it yet."""
+        return self.fleet is not None and not self.samples_taken and not self.shards
+
+    @property
     def fleet_command(self) -> str:
         """What goes on with a campaign that a fleet measures, to be typed."""
         said = self.fleet.command if self.fleet is not None else ""

@@ -15,6 +15,7 @@ from workbench.domain.fleets import told
 from workbench.domain.lab import EMULATED
 from workbench.domain.profiles import BREAKPOINT_RULES, Breakpoint
 from workbench.domain.projection import SessionView
+from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.tables import COMMON
 
 if TYPE_CHECKING:
@@ -30,17 +31,21 @@ def about(view: SessionView) -> Iterator[str]:
     """What was measured and where, a sentence each."""
     campaign, host = view.campaign, view.host
     invalid = sum(c.invalid for c in view.configurations)
-    yield (
-        f"Session {view.session}: {view.state}, {counted(view.samples_taken, 'sample')}"
-        + f" ({invalid} not valid)" * bool(invalid)
-    )
+    taken = f"{counted(view.samples_taken, 'sample')}" + f" ({invalid} not valid)" * bool(invalid)
+    fleet = view.fleet if view.on_hosts else None
+    if fleet is not None:
+        taken = f"{fleet.so_far}, whose samples lie on the hosts"
+    yield f"Session {view.session}: {view.state}, {taken}"
     if campaign:
         yield (
             f"Campaign {campaign.name} ({campaign.load.key}), KPI {campaign.kpi}, sampler "
             f"{campaign.sampling.method}, seed {view.seed}"
             + (f", SLA {campaign.sla.text}" if campaign.sla and campaign.sla.text else "")
         )
-    if host:
+    if fleet is not None:
+        names = ", ".join(one.name for one in fleet.hosts)
+        yield f"Lab {view.lab}, over {counted(len(fleet.hosts), 'host')}: {names}"
+    elif host:
         yield (
             f"Lab {view.lab}: {host.cores} cores, {host.cpu_model}, kernel {host.kernel}, "
             f"cgroup {host.cgroup}, engine {host.engine}"
@@ -49,7 +54,7 @@ def about(view: SessionView) -> Iterator[str]:
             yield f"Emulated: {host.details[EMULATED]}; its samples meet no others in a model"
     if view.noise:
         yield f"Smallest visible difference of this host: {view.noise.in_words()}"
-    elif host and view.lab.partition(":")[0] != "recorded":
+    elif host and fleet is None and view.lab.partition(":")[0] != "recorded":
         yield (
             "The noise of this host was not measured (`workbench doctor --measure`): "
             "`workbench compare` takes general figures"
@@ -59,7 +64,7 @@ def about(view: SessionView) -> Iterator[str]:
         yield f"Measured by {counted(len(hosts), 'host')}: {', '.join(hosts)}"
     if view.hosts_compared is not None:
         yield told(view.hosts_compared).replace("hosts", "Hosts", 1)
-    yield f"Lab time {view.lab_s / 60:.1f} min so far"
+    yield f"Lab time {(view.lab_s if fleet is None else fleet.lab_s) / 60:.1f} min so far"
 
 
 def configurations(view: SessionView, target: str) -> AnswerTable:
@@ -364,6 +369,9 @@ def _digits(load: float) -> str:
 
 def ending(view: SessionView) -> str:
     """How the run ended, or in which state the session is."""
+    if view.on_hosts and view.state not in UNDER_WAY:
+        why = f" ({view.finished.note})" if view.finished and view.finished.note else ""
+        return f"The campaign is {view.state}{why}; go on with `{view.fleet_command}`."
     if view.finished:
         text = f"The run ended: {view.finished.outcome}"
         text += f" ({view.finished.note})" if view.finished.note else ""

@@ -10,6 +10,7 @@ from workbench.domain.events import Progress, UsageTick
 from workbench.domain.kpis import P95
 from workbench.domain.lab import SIMULATION, WHY_THIS_LAB
 from workbench.domain.projection import SessionView
+from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import text
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
 
@@ -177,7 +178,11 @@ def progress(shown: Shown, width: int) -> Row:
     share = min(1.0, taken / planned) if planned else 0.0
     if view.finished and not trials:
         share = 1.0 if view.state == "finished" else share
+    stopped = view.fleet if view.on_hosts and view.state not in UNDER_WAY else None
     spans: list[Span] = [(f"{taken}/{planned or '?'}{' samples' if width >= 78 else ''}", "")]
+    if stopped is not None:
+        spans = [(stopped.so_far + ", on its hosts" * (width >= 78), "")]
+        share, spent = stopped.measured / max(1, stopped.shards), stopped.lab_s
     invalid = trials.invalid if trials else sum(c.invalid for c in view.configurations)
     if invalid:
         spans.append((f" ({invalid} ×)" if width < 120 else f" ({invalid} not valid)", "bad"))
@@ -188,7 +193,7 @@ def progress(shown: Shown, width: int) -> Row:
     left = tick.eta_s if tick else (plan.lab_s - spent if plan else None)
     if view.fleet is not None and tick is None:  # its hosts measure side by side
         left = view.fleet.eta_s
-    if left is not None and (trials or not view.finished):
+    if left is not None and (trials or not view.finished) and stopped is None:
         spans.append((f"  ETA {_to_go(left, tick.eta_wall_s if tick else None, width)}", "dim"))
     phase, room = _phase(shown), width - sum(len(words) for words, _ in spans) - 3
     bar = 8 if width < 120 else 30

@@ -94,7 +94,7 @@ class FleetSessions:
     async def _again(self, name: str) -> Channel:
         async with self._library.borrow(name) as channel:
             view = channel.snapshot()
-        if not (is_of_a_fleet(view) or lacks_shards(view)):
+        if not (view.on_hosts or lacks_shards(view)):
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
         return await self._library.revive(name)
 
@@ -128,7 +128,7 @@ class FleetSessions:
         host would be taken for those of one of them."""
         async with self._library.borrow(session) as channel:
             view = channel.snapshot()
-        if is_of_a_fleet(view) or lacks_shards(view):
+        if view.on_hosts or lacks_shards(view):
             raise UsageError(
                 "is measured by a fleet",
                 where=session,
@@ -192,11 +192,6 @@ class FleetSessions:
                 await self._let_go(name)
 
 
-def is_of_a_fleet(view: SessionView) -> bool:
-    """Whether it holds what hosts report and not yet what they measured."""
-    return view.fleet is not None and not view.samples_taken and not view.shards
-
-
 def lacks_shards(view: SessionView) -> bool:
     """Whether it holds what hosts measured of a campaign, and not all of that: a fleet may complete
     it. Trials of this host stand in its way: those of no host are in what takes its place."""
@@ -220,7 +215,7 @@ def _progress(view: SessionView, fleet: FleetSeen) -> Progress:
         wl=None,
         samples=sum(host.samples for host in fleet.hosts),
         samples_planned=view.plan.samples if view.plan else 0,
-        lab_s=sum(host.lab_s for host in fleet.hosts),
+        lab_s=fleet.lab_s,
         eta_s=fleet.eta_s,
         note=f"{there} of {hosts} hosts",
     )

@@ -208,12 +208,12 @@ class SessionScreen(WorkbenchScreen):
             "ask_control": other and watch.control_lock.asked_by != watch.person,
             "give_control": asked,
             "keep_control": asked,
-            "pause": runs and state == "running" and not self._by_a_fleet,
+            "pause": runs and state == "running" and not self.opened.live.view.on_hosts,
             "continue": runs and state in ("pausing", "paused"),
             "stop": runs and state in UNDER_WAY,
             "abort": bool(watch.starting) or (runs and state in UNDER_WAY),
             "rescue": runs and watch.displaced,
-            "resume": runs and state in RESUMABLE and not self._by_a_fleet,
+            "resume": runs and state in RESUMABLE and not self.opened.live.view.on_hosts,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
             "replay_play": replay is not None and (replay.paused or replay.ended),
             "faster": replay is not None,
@@ -229,12 +229,6 @@ class SessionScreen(WorkbenchScreen):
             "unfreeze": watch.frozen is not None,
         }
         return conditions.get(action, super().check_action(action, parameters))
-
-    @property
-    def _by_a_fleet(self) -> bool:
-        """Whether hosts measure it into sessions of their own, which are not folded yet."""
-        view = self.opened.live.view
-        return view.fleet is not None and not view.shards
 
     def why_no_command(self) -> str:
         """Why nothing can be told to a run, or changed in the session; empty where it can."""
@@ -261,8 +255,9 @@ class SessionScreen(WorkbenchScreen):
             return why
         if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
             return f"No run goes on: the session is {state}."
-        if method in ("pause", "resume") and self._by_a_fleet:
-            return "A fleet measures it: stop it, and the same command goes on where it stood."
+        if method in ("pause", "resume") and watch.live.view.on_hosts:
+            goes_on = f"`{watch.live.view.fleet_command}` goes on where it stood."
+            return f"A fleet measures it: {'stop it, and ' * (state in UNDER_WAY)}{goes_on}"
         if method == "pause":
             return "The run has not begun yet."
         if method == "resume":

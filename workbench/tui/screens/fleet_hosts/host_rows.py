@@ -42,9 +42,13 @@ def host_lines(view: SessionView) -> list[HostLine]:
         hosts = view.fleet.hosts
     else:
         hosts = tuple(_folded(view, name) for name in sorted({s.host for s in view.shards}))
-    if view.finished is not None:  # nobody says any more what they do
+    if _is_over(view):  # nobody says any more what they do
         hosts = tuple(_at_rest(host) for host in hosts)
     return [HostLine(host, unsteady.get(host.name, "")) for host in hosts]
+
+
+def _is_over(view: SessionView) -> bool:
+    return view.finished is not None or view.state == "interrupted"
 
 
 def _folded(view: SessionView, name: str) -> HostSeen:
@@ -60,7 +64,7 @@ def _folded(view: SessionView, name: str) -> HostSeen:
 
 
 def _at_rest(host: HostSeen) -> HostSeen:
-    done = host.does in ("measuring", "waiting", "starting", "queued")
+    done = host.does in ("measuring", "waiting", "starting", "queued", "held")
     return HostSeen(
         host.name, "idle" if done else host.does, "", None, host.shards, host.samples, host.lab_s,
         host.wall_s, host.measured_s, host.noise, "" if done else host.note,
@@ -73,12 +77,12 @@ def summary_row(view: SessionView, width: int) -> Row:
     if fleet is None:
         names = {shard.host for shard in view.shards}
         return ((fit(f" measured by {counted(len(names), 'host')}", width), "strong"),)
-    left = "" if view.finished is not None else _left(fleet, view.at)
+    left = "" if _is_over(view) else _left(fleet, view.at)
     aside = f", {fleet.set_aside} set aside" if fleet.set_aside else ""
     there = f"{fleet.there} of {counted(len(fleet.hosts), 'host')}"
-    if view.finished is not None:
+    if _is_over(view):
         there = counted(len(fleet.hosts), "host")
-    words = f" {there} · {fleet.measured} of {counted(fleet.shards, 'shard')} measured{aside}{left}"
+    words = f" {there} · {fleet.so_far}{aside}{left}"
     return ((fit(words, width), "strong"),)
 
 
