@@ -324,7 +324,7 @@ class ShardBoard:
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
         if host in self._doubts.resting(self._able, now):
             failed = counted(self._doubts.row(host), "shard")
-            self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
+            self._tell(f"{host} gets no work for {REST_S:g} s: {failed} failed there in a row")
 
     def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
         """What no other can measure for a host has failed: it tries again, some times."""
@@ -354,7 +354,7 @@ class ShardBoard:
         """Give a host nothing for as long as this campaign runs."""
         self._unfit[host] = why
         self._only_asked.discard(host)
-        self._tell(f"{host} is given nothing: {why}")
+        self._tell(f"{host} gets no work: {why}")
         own = self._own.pop(host, None)
         if own is not None:
             own.failures[host] = why

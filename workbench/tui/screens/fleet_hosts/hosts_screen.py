@@ -69,14 +69,14 @@ class HostsScreen(SessionScreen, HasList):
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "▶ measures a shard; × is lost: its shard waits for it for two minutes; ■ is given "
-            "nothing: it is held (by a person, or another campaign goes first), or out, as it says",
+            "▶ measures a shard; × is lost: its shard waits for it for two minutes; ■ gets "
+            "no work: it is held (by a person, or another campaign goes first), or out, as it says",
             "· waiting: for its turn there, while somebody else measures on it; queued: its job "
             "waits in the queue of Slurm; starting: it comes up; idle: it is there, and at rest",
             "pace: lab seconds per second on the clock, of the shards that it has finished",
             "noise: how much its own deployments scatter at the lowest anchor load; !: over four "
             "times the other hosts' median",
-            "to go: with the hosts that are there now and given something, as of the last change",
+            "to go: with the hosts that are there now and get work, as of the last change",
         )
 
     def copied(self) -> tuple[str, str]:
