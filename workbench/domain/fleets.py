@@ -310,6 +310,8 @@ class HostSeen:
     shard : what it measures now, or is to, in words; empty where it measures nothing.
     since : seconds since the epoch when it was given that; None where it measures nothing.
     shards, samples, lab_s : what it has finished for this campaign, anchor points included.
+    anchors, anchor_samples, anchor_lab_s : what of these was of anchor points; 0 in sessions of
+        before.
     wall_s : seconds on the clock that this took; what it had finished before is not in it.
     measured_s : of `lab_s`, what was measured in these `wall_s`.
     noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
@@ -328,6 +330,9 @@ class HostSeen:
     measured_s: float = 0.0
     noise: float | None = None
     note: str = ""
+    anchors: int = 0
+    anchor_samples: int = 0
+    anchor_lab_s: float = 0.0
 
     @property
     def pace(self) -> float | None:
@@ -348,6 +353,8 @@ class FleetSeen:
     eta_s : seconds on the clock to the end with the hosts that are there and given something;
         None where no host has finished anything yet, none is there, or more is planned in rounds.
     in_rounds : whether more is planned once this is measured: nobody knows how much is left.
+    anchors, anchors_measured : what of `shards` and `measured` is of anchor points; 0 in sessions
+        of before.
     """
 
     hosts: tuple[HostSeen, ...]
@@ -356,6 +363,8 @@ class FleetSeen:
     set_aside: int = 0
     eta_s: float | None = None
     in_rounds: bool = False
+    anchors: int = 0
+    anchors_measured: int = 0
 
     @property
     def there(self) -> int:

@@ -59,7 +59,9 @@ def about(view: SessionView) -> Iterator[str]:
         yield f"Measured by {counted(len(hosts), 'host')}: {', '.join(hosts)}"
     if view.hosts_compared is not None:
         yield told(view.hosts_compared).replace("hosts", "Hosts", 1)
-    yield f"Lab time {view.lab_s / 60:.1f} min so far"
+    so_far = "" if view.finished else " so far"
+    besides = ", without that at anchor points" if view.hosts_compared is not None else ""
+    yield f"Lab time {view.lab_s / 60:.1f} min{so_far}{besides}"
 
 
 def configurations(view: SessionView, target: str) -> AnswerTable:

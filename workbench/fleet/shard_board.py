@@ -55,6 +55,7 @@ class ShardBoard:
         self._stopping = False
         every = (*self._waiting, *self._own.values())
         self._known = {waiting.order.shard.key for waiting in every}
+        self._anchors = {waiting.order.shard.key for waiting in self._own.values()}
         self._labs = [waiting.order.lab for waiting in every]
         """As all of them are to be measured, those as well that others have just now."""
         self._unfit: dict[str, str] = {}
@@ -108,6 +109,7 @@ class ShardBoard:
             before._only_asked,
         )
         self._known |= before._known
+        self._anchors |= before._anchors
         self.told_held = dict(before.told_held)
         self._told_clocks = before._told_clocks
         self._before = len(self.gathered) + len(self.set_aside)
@@ -277,11 +279,16 @@ class ShardBoard:
         self.gathered[shard.key] = found
         self._waiting = [each for each in self._waiting if each is not waiting]
         self._own = {name: each for name, each in self._own.items() if each is not waiting}
-        how = counted(result.taken, "sample") if result.taken else "measured before"
+        how = counted(result.samples, "sample")
+        if result.taken != result.samples:
+            how += f", {result.taken} of them now" if result.taken else ", measured before"
+        own = shard.key in self._anchors
+        alike = self._anchors if own else self._known - self._anchors
+        what = counted(len(shard.configurations), "configuration")
         self._tell(
-            f"{result.host}: {shard.target}, "
-            f"{counted(len(shard.configurations), 'configuration')}, "
-            f"{how} ({len(self.gathered)} of {self.total} shards)"
+            f"{result.host}: {'anchor points of ' * own}{shard.target}, {what}, {how} "
+            f"({len(self.gathered.keys() & alike)} of {counted(len(alike), 'shard')}"
+            f"{' of anchor points' * own})"
         )
 
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
