@@ -31,6 +31,21 @@ def test_plan_tells_what_each_sampler_would_cost(
     assert not list((workbench.root / "sessions").iterdir()), "nothing is stored"
 
 
+def test_what_a_fleet_would_take_is_told_without_the_configurations(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    done = workbench.run("plan", str(small_campaign), "--lab", "sim", "--hosts", "2")
+    shown = [line.split() for line in done.stdout.splitlines()]
+    assert "configuration" not in done.stdout
+    assert shown[0][1:5] == ["on", "lab", "sim:", "at"]
+    place = shown.index(["hosts", "shards", "lab", "time", "efficiency"])
+    one, two = shown[place + 2 : place + 4]
+    assert (one[0], one[-1], two[0]) == ("1", "100%", "2")
+    assert 0 < int(two[-1].rstrip("%")) < 100
+    assert "efficiency: speed-up over one host" in done.stderr
+    assert "more would save less than a tenth" in done.stderr
+
+
 @pytest.mark.long
 def test_a_campaign_of_nine_parameters_is_planned(workbench: Workbench) -> None:
     campaign = REPOSITORY / "tests" / "data" / "wide.yaml"

@@ -19,6 +19,7 @@ from workbench.domain.events import (
     Event,
     Fact,
     Noted,
+    Progress,
     RunFinished,
     RunStarted,
     SessionCreated,
@@ -33,6 +34,7 @@ from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
 from workbench.engine.sessions import fleet_sessions
 from workbench.engine.sessions.fleet_sessions import FleetRunHere
+from workbench.link.client import Feed
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 from workbench.probes.process import started
@@ -91,6 +93,22 @@ async def test_the_hint_for_going_on_is_the_whole_command(engine: Engine) -> Non
     await client.ask(EndFleetSession("f"))
     with pytest.raises(UsageError, match=f"Go on with `{command}`"):
         await client.ask(ResumeSession("f"))
+
+
+async def test_samples_at_anchor_points_are_none_of_the_planned(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    await client.ask(begin(engine.workspace))
+    host = HostSeen("a", "idle", shards=2, samples=10, lab_s=90.0)
+    host = replace(host, anchors=1, anchor_samples=4, anchor_lab_s=30.0)
+    async with client.follow("f") as feed:
+        seen = FleetSeen((host,), 4, 2, anchors=2, anchors_measured=1)
+        await client.ask(ReportFleet("f", seen))
+        tick = await asyncio.wait_for(_tick(feed), 10.0)
+    assert (tick.samples, tick.samples_planned, tick.lab_s) == (6, 8, 60.0)
+
+
+async def _tick(feed: Feed) -> Progress:
+    return await anext(change async for change in feed.changes if isinstance(change, Progress))
 
 
 async def test_it_is_gone_on_with_and_other_sessions_are_not(engine: Engine) -> None:

@@ -84,7 +84,7 @@ def test_a_host_is_given_nothing_once_it_disagrees_with_itself(
         {"gamma": "is judged"} if "gamma" in client.given and not verdicts else {}
     )
     asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
-    assert said.count("gamma is given nothing: disagrees with itself: p95_ms scatters") == 1
+    assert said.count("gamma gets no work: disagrees with itself: p95_ms scatters") == 1
     assert client.given.count("gamma") == 1  # its anchor points
     assert len(dispatch.gathered) == len(shards) + len(HOSTS)
     assert not dispatch.set_aside

@@ -143,7 +143,7 @@ def test_hosts_on_which_the_campaign_s_lab_cannot_measure_are_given_nothing(tmp_
     dispatch = dispatched(tmp_path, client, None, "ssh", said)
     assert not client.measured
     for name in HOSTS:
-        assert f"{name} is given nothing: {client.lacks}" in said
+        assert f"{name} gets no work: {client.lacks}" in said
     for shard in dispatch.set_aside.values():
         assert shard.failures == dict.fromkeys(HOSTS, client.lacks)
 

@@ -333,7 +333,7 @@ def test_a_host_out_of_service_is_given_nothing_and_hands_over_what_it_has(
     dispatch.hosts = {"alpha": LabHost("alpha", "simulated")}
     dispatch.unsteady, dispatch._judged = lambda _: {"alpha": "p95 scatters"}, -1
     asyncio.run(asyncio.wait_for(dispatch.run(), 10.0))
-    assert said[0] == "alpha is given nothing: disagrees with itself: p95 scatters"
+    assert said[0] == "alpha gets no work: disagrees with itself: p95 scatters"
     assert len(dispatch.gathered) == 2
     assert "measure_shard" not in client.asked
 

@@ -10,12 +10,20 @@ from typing import Any
 import pytest
 from test_late_hosts import dispatch_of, orders_of
 
-from workbench.domain.fleets import Fleet, FleetSeen, LabHost
+from workbench.cli.lab_fleet import _tell
+from workbench.domain.counts import counted
+from workbench.domain.events import RunFinished
+from workbench.domain.fleets import Fleet, FleetSeen, HostsCompared, LabHost, ShardResult
+from workbench.domain.projection import SessionView
+from workbench.domain.session_tables import about
+from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_looks import FleetLooks, left_s, points
+from workbench.fleet.fleet_runs import FleetOutcome
 from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding
 from workbench.fleet.host_doubts import IN_A_ROW
 from workbench.fleet.open_shards import Hand, OpenShard
 from workbench.fleet.security import Secrets
+from workbench.fleet.shard_board import ShardBoard
 from workbench.paths import Workspace
 
 NAMES = ("a", "b", "c", "d")
@@ -104,3 +112,41 @@ def test_nobody_knows_when_a_campaign_ends_that_is_planned_in_rounds(
     monkeypatch.setattr("workbench.fleet.fleet_looks.left_s", lambda *_: 60.0)
     assert looked(tmp_path, monkeypatch, in_rounds=False).eta_s == 60.0
     assert looked(tmp_path, monkeypatch, in_rounds=True).eta_s is None
+
+
+@pytest.mark.parametrize(
+    ("taken", "how"),
+    [(20, "20 samples"), (1, "20 samples, 1 of them now"), (0, "20 samples, measured before")],
+)
+def test_a_measured_shard_is_counted_among_its_like_and_by_all_its_samples(
+    tmp_path: Path, taken: int, how: str
+) -> None:
+    said: list[str] = []
+    *orders, own = orders_of(tmp_path)
+    before = ShardBoard(orders, {"a": own}, said.append)
+    board = ShardBoard((), {}, said.append)
+    for order in (orders[0], own):
+        result = ShardResult(order.shard.key, "a", "s", samples=20, taken=taken)
+        before._count(OpenShard(order), Gathered(order, result, tmp_path))
+        before, board = board, before  # the next round counts on
+        before.carry_on(board)
+    what = (
+        f"{orders[0].shard.target}, {counted(len(orders[0].shard.configurations), 'configuration')}"
+    )
+    shards = counted(len(orders), "shard")
+    assert said[0] == f"a: {what}, {how} (1 of {shards})"
+    assert said[1].startswith("a: anchor points of ")
+    assert said[1].endswith(f", {how} (1 of 1 shard of anchor points)")
+
+
+def test_lab_time_at_the_end_of_a_run_is_what_show_says(capsys: pytest.CaptureFixture[str]) -> None:
+    _tell(FleetOutcome("s", None, "", 840.0, {"a": 720.0, "b": 702.0}, 80, 16, True, 312.0))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "18.5 min of lab time and 5.2 min at anchor points over 2 hosts" in told
+    view = SessionView("s")
+    view.lab_s, view.hosts_compared = 1110.0, HostsCompared("a", ())
+    *_, running = about(view)
+    assert running == "Lab time 18.5 min so far, without that at anchor points"
+    view.finished = RunFinished("done", 80, 0, 840.0, 1110.0, ())
+    *_, ended = about(view)
+    assert ended == "Lab time 18.5 min, without that at anchor points"

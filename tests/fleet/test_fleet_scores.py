@@ -72,7 +72,7 @@ def test_hosts_score_models_as_the_own_worker_does(workbench: Workbench) -> None
         assert {k: one[k] for k in ("rmse", "mae", "coverage", "width", "best", "trouble")} == {
             k: other[k] for k in ("rmse", "mae", "coverage", "width", "best", "trouble")
         }
-    assert "scored by 2 hosts of hosts; nothing is stored" in " ".join(told.split())
+    assert "scored by 2 hosts of the fleet hosts; nothing is stored" in " ".join(told.split())
     assert "(2 of 2)" in told
 
 
@@ -272,7 +272,7 @@ async def test_a_host_that_is_held_or_that_a_campaign_has_first_is_given_no_scor
         await asyncio.sleep(0.2)
         assert client.given == []
     assert await scoring == (1, ALL)
-    assert "alpha is given nothing: first goes first (priority 5)" in said
+    assert "alpha gets no work: first goes first (priority 5)" in said
 
     monkeypatch.setattr(fleet_scores, "PATIENCE_S", 0.3)
     client.never, client.before = "alpha", "s.0123"
@@ -293,7 +293,7 @@ async def test_a_worker_of_another_version_scores_nothing_and_is_told(tmp_path: 
     fit = await handed(tmp_path, said).fit(client, [*hosts, LabHost("alpha", "ssh")])
     assert fit == {"new", "gone", "alpha"}
     assert said == [
-        f"old is given nothing: has workbench 0.6.0, this is {__version__}; install the same there"
+        f"old gets no work: has workbench 0.6.0, this is {__version__}; install the same there"
     ]
 
 

@@ -75,7 +75,7 @@ def test_three_broken_hosts_set_nothing_aside_that_a_good_one_can_measure(tmp_pa
     assert {found.result.host for found in dispatch.gathered.values()} == {"delta"}
     for host in client.broken:
         assert client.measured.count(f"tls://{host}") <= 2
-        assert f"{host} is given nothing for 60 s: 2 shards failed there in a row" in said
+        assert f"{host} gets no work for 60 s: 2 shards failed there in a row" in said
 
 
 def test_what_fails_on_the_only_host_that_is_there_is_left_for_those_that_come(

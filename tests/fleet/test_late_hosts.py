@@ -162,8 +162,8 @@ def test_who_is_given_nothing_in_a_round_is_given_nothing_in_the_next_and_told_s
     bound = orders_of(tmp_path, "2")[0]
     then.bind({bound.shard.key: "alpha"})
     asyncio.run(asyncio.wait_for(then.run(), 30.0))
-    assert said.count("gamma is given nothing: held by ann") == 1
-    assert said.count("alpha is given nothing: disagrees with itself: p95 scatters") == 1
+    assert said.count("gamma gets no work: held by ann") == 1
+    assert said.count("alpha gets no work: disagrees with itself: p95 scatters") == 1
     assert then.set_aside[bound.shard.key].failures == {
         "alpha": "disagrees with itself: p95 scatters"
     }

@@ -49,6 +49,8 @@ def test_what_hosts_have_finished_is_counted_in_one_go(tmp_path: Path) -> None:
     names = [f"h{number}" for number in range(HOSTS)]
     fleet = Fleet("hosts", tuple(LabHost(name, "simulated") for name in names))
     looks = FleetLooks(fleet, FleetFolder.of(Workspace(tmp_path), "hosts"), {}, 9)
+    looks._anchors = {f"{number}": name for number, name in enumerate(names)}
+    looks._noise = dict.fromkeys(names)
     nobody: Any = None
     dispatch = Dispatch(nobody, (), {}, Ledger(tmp_path / "kept", {}), lambda _: None)
     gathered = dispatch.gathered = Gone()
@@ -60,3 +62,6 @@ def test_what_hosts_have_finished_is_counted_in_one_go(tmp_path: Path) -> None:
     assert seen is not None
     assert {(h.shards, h.samples, h.lab_s, h.wall_s) for h in seen.hosts} == {(2, 6, 8.0, 4.0)}
     assert gathered.times <= 3
+    of_anchors = {(h.anchors, h.anchor_samples, h.anchor_lab_s) for h in seen.hosts}
+    assert of_anchors == {(1, 3, 4.0)}
+    assert (seen.measured, seen.anchors, seen.anchors_measured) == (2 * HOSTS, HOSTS, HOSTS)

@@ -91,7 +91,7 @@ def test_a_lab_that_cannot_measure_is_told_while_others_have_all_shards(tmp_path
 
     def tell(text: str) -> None:
         said.append(text)
-        if text.startswith("alpha is given nothing: the lab docker cannot measure there"):
+        if text.startswith("alpha gets no work: the lab docker cannot measure there"):
             client.told.set()
 
     dispatch._tell = tell

@@ -29,7 +29,7 @@ COMPARED = HostsCompared(
     "alpha",
     (HostFactor("p95_ms", 1.42, 1.31, 1.54, 4, host="beta"),
      HostFactor("throughput_rps", 0.7, 0.68, 0.73, 4, host="beta")),
-    {"beta": "p95_ms of its own starts scatters by 40%, on the hosts between by 3%"},
+    {"beta": "p95_ms of its own deployments scatters by 40%, on the hosts between by 3%"},
 )  # fmt: skip
 DONE = RunFinished("done", 30, 0, 100.0, 500.0, ())
 
@@ -52,6 +52,17 @@ async def test_hosts_as_they_stand(size: tuple[int, int], theme: str, tmp_path: 
         for words in ("▶ measuring", "× lost", "■ held", "· starting", "×20", "2.1%"):
             assert words in shown, words
         await check(pilot, "hosts", tmp_path)
+
+
+async def test_anchor_points_are_told_apart_from_the_campaign_s_own() -> None:
+    host = replace(ALPHA, shards=3, samples=29, anchors=1, anchor_samples=4, anchor_lab_s=20.0)
+    client = FakeClient(before_samples(FleetSeen((host,), 12, 5, anchors=4, anchors_measured=3)))
+    async with opened(client, (120, 30), screen="hosts") as pilot:
+        shown = await redrawn(pilot)
+        assert "2 of 8 shards and 3 of 4 of anchor points measured" in shown
+        assert "alpha: 2 shards and its anchor points in 1:00 of lab time" in shown
+        (row,) = [line.split() for line in shown.splitlines() if "▶ measuring" in line]
+        assert row[3:5] == ["2", "25"]
 
 
 async def test_what_changes_is_shown_and_the_rest_stays() -> None:

@@ -105,7 +105,11 @@ class FitGiven:
     fit: FitOption = False
     hosts: Annotated[
         int,
-        typer.Option(min=0, max=1000, help="And what a fleet of up to so many hosts would take."),
+        typer.Option(
+            min=0,
+            max=1000,
+            help="What a fleet of up to so many hosts would take; in place of each configuration.",
+        ),
     ] = 0
 
 
@@ -146,9 +150,10 @@ def plan(
     if json:
         put_json(to_plain(reply.plan))
         return
-    put(whole(plan_tables.configurations(reply.plan)))
+    if not reply.plan.hosts:
+        put(whole(plan_tables.configurations(reply.plan)) + "\n")
     put(
-        f"\n{reply.plan.campaign} on lab {reply.plan.lab}: at most {reply.plan.samples} samples, "
+        f"{reply.plan.campaign} on lab {reply.plan.lab}: at most {reply.plan.samples} samples, "
         f"about {duration(reply.plan.lab_s)} of lab time, "
         f"{duration(reply.plan.most_lab_s)} if every point took its whole time-out\n"
     )
@@ -158,6 +163,7 @@ def plan(
         say("scaled: as many configurations were played as there was time for")
     if reply.plan.hosts:
         put("\n" + whole(plan_tables.over_hosts(reply.plan.hosts)))
+        say("lab time: until the last host ends; efficiency: speed-up over one host per host")
     if reply.plan.enough is not None:
         hosts, took = counted(reply.plan.enough.hosts, "host"), duration(reply.plan.enough.lab_s)
         say(f"worth while: up to {hosts}, {took}; more would save less than a tenth of that")

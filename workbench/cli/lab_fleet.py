@@ -433,8 +433,9 @@ def _tell(outcome: FleetOutcome) -> None:
         f"{outcome.session}: {counted(outcome.samples, 'sample')}"
         + (f" and {anchors} at anchor points" if anchors else "")
         + f" in {duration(outcome.wall_s)}; "
-        f"{duration(whole)} of lab time over {counted(len(outcome.lab_s), 'host')}, the longest "
-        f"{duration(most)}"
+        f"{duration(whole - outcome.anchor_lab_s)} of lab time"
+        + (f" and {duration(outcome.anchor_lab_s)} at anchor points" if anchors else "")
+        + f" over {counted(len(outcome.lab_s), 'host')}, at most {duration(most)} on one of them"
     )
     if outcome.note:
         put(outcome.note)

@@ -323,6 +323,8 @@ class HostSeen:
     shard : what it measures now, or is to, in words; empty where it measures nothing.
     since : seconds since the epoch when it was given that; None where it measures nothing.
     shards, samples, lab_s : what it has finished for this campaign, anchor points included.
+    anchors, anchor_samples, anchor_lab_s : what of these was of anchor points; 0 in sessions of
+        before.
     wall_s : seconds on the clock that this took; what it had finished before is not in it.
     measured_s : of `lab_s`, what was measured in these `wall_s`.
     noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
@@ -341,6 +343,9 @@ class HostSeen:
     measured_s: float = 0.0
     noise: float | None = None
     note: str = ""
+    anchors: int = 0
+    anchor_samples: int = 0
+    anchor_lab_s: float = 0.0
 
     @property
     def pace(self) -> float | None:
@@ -362,6 +367,8 @@ class FleetSeen:
         None where no host has finished anything yet, none is there, or more is planned in rounds.
     in_rounds : whether more is planned once this is measured: nobody knows how much is left.
     command : what goes on with the campaign, to be typed; empty: as it was said before.
+    anchors, anchors_measured : what of `shards` and `measured` is of anchor points; 0 in sessions
+        of before.
     """
 
     hosts: tuple[HostSeen, ...]
@@ -370,16 +377,23 @@ class FleetSeen:
     set_aside: int = 0
     eta_s: float | None = None
     in_rounds: bool = False
+    anchors: int = 0
+    anchors_measured: int = 0
     command: str = ""
 
     @property
     def lab_s(self) -> float:
-        """Lab seconds of what is finished."""
-        return sum(host.lab_s for host in self.hosts)
+        """Lab seconds of the campaign's own samples that are finished."""
+        return sum(host.lab_s - host.anchor_lab_s for host in self.hosts)
 
     @property
     def so_far(self) -> str:
-        return f"{self.measured} of {counted(self.shards, 'shard')} measured"
+        """Shards that are measured, those of anchor points apart."""
+        own = counted(self.shards - self.anchors, "shard")
+        said = f"{self.measured - self.anchors_measured} of {own}"
+        if self.anchors:
+            said += f" and {self.anchors_measured} of {self.anchors} of anchor points"
+        return f"{said} measured"
 
     @property
     def there(self) -> int:

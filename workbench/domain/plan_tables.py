@@ -38,13 +38,14 @@ def samplers(costs: Iterable[SamplerCost]) -> AnswerTable:
 
 
 def over_hosts(plans: Iterable[HostsPlan]) -> AnswerTable:
-    """What a fleet of so many equal hosts would take."""
+    """What a fleet of so many equal hosts would take until the last of them has ended, and their
+    efficiency: how many times sooner than one host, by their number."""
     return AnswerTable.of(
-        ("hosts", "shards", "lab time of the last", "over one host's by their number"),
+        ("hosts", "shards", "lab time", "efficiency"),
         (
-            (plan.hosts, plan.shards, duration(plan.lab_s), f"{plan.lab_s / plan.share_s:.2f}")
+            (plan.hosts, plan.shards, duration(plan.lab_s), f"{plan.share_s / plan.lab_s:.0%}")
             for plan in plans
-            if plan.share_s > 0
+            if plan.lab_s > 0
         ),
     )
 

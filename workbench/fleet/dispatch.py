@@ -167,7 +167,7 @@ class Dispatch(ShardBoard):
         held = dict(self.held())
         for name, why in held.items():
             if self.told_held.get(name) != why:
-                self._tell(f"{name} is given nothing: {why}")
+                self._tell(f"{name} gets no work: {why}")
         for name in self.told_held.keys() - held.keys():
             self._tell(f"{name} is free again")
             self._told_waited.discard(name)

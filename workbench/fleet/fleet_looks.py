@@ -52,7 +52,10 @@ class FleetLooks:
     def first(self) -> FleetSeen:
         """Before anything is known."""
         hosts = tuple(HostSeen(host.name, "starting") for host in self._fleet.hosts)
-        return FleetSeen(hosts, self._total, 0, in_rounds=self.in_rounds, command=self.command)
+        return FleetSeen(
+            hosts, self._total, 0, in_rounds=self.in_rounds, command=self.command,
+            anchors=len(self._anchors),
+        )  # fmt: skip
 
     async def look(self) -> FleetSeen:
         """As it is now."""
@@ -83,11 +86,14 @@ class FleetLooks:
             len(dispatch.set_aside),
             None if self.in_rounds else left_s(dispatch, time.time()),
             self.in_rounds,
+            len(self._anchors),
+            len(self._anchors.keys() & dispatch.gathered.keys()),
         )
 
     def _counted(self, host: HostSeen, own: Sequence[Gathered]) -> HostSeen:
         """With what it has finished."""
         timed = [g for g in own if g.wall_s > 0]
+        anchors = [g.result for g in own if g.result.key in self._anchors]
         return replace(
             host,
             shards=len(own),
@@ -96,6 +102,9 @@ class FleetLooks:
             wall_s=round(sum(g.wall_s for g in timed), 3),
             measured_s=sum(g.result.lab_s for g in timed),
             noise=self._noise.get(host.name),
+            anchors=len(anchors),
+            anchor_samples=sum(result.samples for result in anchors),
+            anchor_lab_s=sum(result.lab_s for result in anchors),
         )
 
     async def _hear_noise(self, dispatch: Dispatch) -> None:

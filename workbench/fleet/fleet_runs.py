@@ -86,6 +86,8 @@ class FleetOutcome:
     """Besides, at the points that every host measures."""
     is_whole: bool
     """Whether all of the campaign was measured; if not, the same command goes on with the rest."""
+    anchor_lab_s: float = 0.0
+    """Of `lab_s`, at anchor points, of all hosts."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +203,9 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     elif method in LEARN_ACROSS:
         tell(f"warning: {method} learns across configurations, here only within each shard")
     tell(
-        f"{counted(len(work.shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
-        f"session {name}" + ("; each host measures the anchor points besides" if work.own else "")
+        f"{counted(len(work.shards), 'shard')}"
+        f"{f' and {len(work.own)} of anchor points' * bool(work.own)} for "
+        f"{counted(len(fleet.hosts), 'host')}, session {name}"
     )
     folder = FleetFolder.of(workspace, fleet.name)
     _keep_cut(work, tell)
@@ -325,6 +328,7 @@ async def folded_session(
         samples=sum(piece.finished.samples for piece in pieces),
         anchor_samples=sum(piece.finished.samples for piece in anchors),
         is_whole=not missing,
+        anchor_lab_s=sum(piece.gathered.result.lab_s for piece in anchors),
     )
     return outcome, between
 

@@ -112,7 +112,9 @@ async def _scored(
     hosts, rows = await _answered(standing, handed(jobs))
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(best_marked([r for r in rows if r.target == table.target]), len(table))
-    note = f"scored by {counted(hosts, 'host')} of {standing.fleet.name}; nothing is stored"
+    note = (
+        f"scored by {counted(hosts, 'host')} of the fleet {standing.fleet.name}; nothing is stored"
+    )
     return ModelsScored(tuple(scores), notes=(note,))
 
 
@@ -211,7 +213,7 @@ class HandedScores:
         }
         for host, said in others.items():
             self._tell(
-                f"{host} is given nothing: has workbench {said}, this is {__version__}; install "
+                f"{host} gets no work: has workbench {said}, this is {__version__}; install "
                 "the same there"
             )
         return {host.name for host in hosts} - others.keys()
@@ -278,7 +280,7 @@ class HandedScores:
         refused = self._leases.refused(self._name, tuple(there))
         for host, why in refused.items():
             if self._refused.get(host) != why:
-                self._tell(f"{host} is given nothing: {why}")
+                self._tell(f"{host} gets no work: {why}")
         self._refused = refused
         busy = {address for _, address in self._busy.values()}
         for host, address in there.items():

@@ -55,6 +55,7 @@ class ShardBoard:
         self._stopping = False
         every = (*self._waiting, *self._own.values())
         self._known = {waiting.order.shard.key for waiting in every}
+        self._anchors = {waiting.order.shard.key for waiting in self._own.values()}
         self._labs = [waiting.order.lab for waiting in every]
         """As all of them are to be measured, those as well that others have just now."""
         self._unfit: dict[str, str] = {}
@@ -108,6 +109,7 @@ class ShardBoard:
             before._only_asked,
         )
         self._known |= before._known
+        self._anchors |= before._anchors
         self.told_held = dict(before.told_held)
         self._told_clocks = before._told_clocks
         self._before = len(self.gathered) + len(self.set_aside)
@@ -277,11 +279,16 @@ class ShardBoard:
         self.gathered[shard.key] = found
         self._waiting = [each for each in self._waiting if each is not waiting]
         self._own = {name: each for name, each in self._own.items() if each is not waiting}
-        how = counted(result.taken, "sample") if result.taken else "measured before"
+        how = counted(result.samples, "sample")
+        if result.taken != result.samples:
+            how += f", {result.taken} of them now" if result.taken else ", measured before"
+        own = shard.key in self._anchors
+        alike = self._anchors if own else self._known - self._anchors
+        what = counted(len(shard.configurations), "configuration")
         self._tell(
-            f"{result.host}: {shard.target}, "
-            f"{counted(len(shard.configurations), 'configuration')}, "
-            f"{how} ({len(self.gathered)} of {self.total} shards)"
+            f"{result.host}: {'anchor points of ' * own}{shard.target}, {what}, {how} "
+            f"({len(self.gathered.keys() & alike)} of {counted(len(alike), 'shard')}"
+            f"{' of anchor points' * own})"
         )
 
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
@@ -324,7 +331,7 @@ class ShardBoard:
             self._tell(f"{waiting.named} failed on {host}, another host tries: {why}")
         if host in self._doubts.resting(self._able, now):
             failed = counted(self._doubts.row(host), "shard")
-            self._tell(f"{host} is given nothing for {REST_S:g} s: {failed} failed there in a row")
+            self._tell(f"{host} gets no work for {REST_S:g} s: {failed} failed there in a row")
 
     def _failed_itself(self, host: str, own: OpenShard, why: str, now: float) -> None:
         """What no other can measure for a host has failed: it tries again, some times."""
@@ -354,7 +361,7 @@ class ShardBoard:
         """Give a host nothing for as long as this campaign runs."""
         self._unfit[host] = why
         self._only_asked.discard(host)
-        self._tell(f"{host} is given nothing: {why}")
+        self._tell(f"{host} gets no work: {why}")
         own = self._own.pop(host, None)
         if own is not None and own.kept is not None:  # measured, and only not here yet
             own.bound = own.host = host

@@ -183,7 +183,7 @@ def _unsteady(figures: Mapping[str, Mapping[str, Floats]]) -> dict[str, str]:
             usual = float(np.median(others))  # with its own, a host of two would never be over it
             if spread > max(UNSTEADY_SD, UNSTEADY_TIMES * usual):
                 found[host] = (
-                    f"{name} of its own starts scatters by {spread:.0%}, "
+                    f"{name} of its own deployments scatters by {spread:.0%}, "
                     f"of the other hosts' by {usual:.0%}"
                 )
     return found

@@ -205,7 +205,8 @@ def _finished(now: RunFinished, before: RunFinished | None) -> RunFinished:
 
 
 def _progress(view: SessionView, fleet: FleetSeen) -> Progress:
-    """As screens show how far a run is: samples of the shards that are finished."""
+    """As screens show how far a run is: samples of the shards that are finished, which the campaign
+    has planned; those at anchor points it has not."""
     there, hosts = fleet.there, len(fleet.hosts)
     return Progress(
         session=view.session,
@@ -213,7 +214,7 @@ def _progress(view: SessionView, fleet: FleetSeen) -> Progress:
         target="",
         configuration=None,
         wl=None,
-        samples=sum(host.samples for host in fleet.hosts),
+        samples=sum(host.samples - host.anchor_samples for host in fleet.hosts),
         samples_planned=view.plan.samples if view.plan else 0,
         lab_s=fleet.lab_s,
         eta_s=fleet.eta_s,

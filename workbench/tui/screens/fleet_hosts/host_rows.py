@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.domain.counts import counted
 from workbench.domain.fleets import FleetSeen, HostDoes, HostSeen
@@ -65,9 +65,9 @@ def _folded(view: SessionView, name: str) -> HostSeen:
 
 def _at_rest(host: HostSeen) -> HostSeen:
     done = host.does in ("measuring", "waiting", "starting", "queued", "held")
-    return HostSeen(
-        host.name, "idle" if done else host.does, "", None, host.shards, host.samples, host.lab_s,
-        host.wall_s, host.measured_s, host.noise, "" if done else host.note,
+    return replace(
+        host, does="idle" if done else host.does, shard="", since=None,
+        note="" if done else host.note,
     )  # fmt: skip
 
 
@@ -110,7 +110,8 @@ def host_row(line: HostLine, width: int) -> Row:
     sign, look = SIGNS[host.does]
     pace = "-" if host.pace is None else f"×{text.number(host.pace)}"
     noise = "-" if host.noise is None else f"{host.noise:.1%}"
-    head = _columns(host.name, f"{sign} {host.does}", f"{host.shards}", f"{host.samples}", pace,
+    head = _columns(host.name, f"{sign} {host.does}", f"{host.shards - host.anchors}",
+                    f"{host.samples - host.anchor_samples}", pace,
                     noise + ("!" if line.unsteady else ""))  # fmt: skip
     now = text.plain(host.note or host.shard)
     return ((head, look), (fit(now, max(0, width - len(head))), "dim"))
@@ -119,9 +120,9 @@ def host_row(line: HostLine, width: int) -> Row:
 def detail_rows(view: SessionView, line: HostLine, width: int) -> list[Row]:
     """All that is known of one host."""
     host, rows = line.host, []
-    words = (
-        f" {host.name}: {counted(host.shards, 'shard')} in {text.duration(host.lab_s)} of lab time"
-    )
+    shards = counted(host.shards - host.anchors, "shard")
+    besides = " and its anchor points" if host.anchors else ""
+    words = f" {host.name}: {shards}{besides} in {text.duration(host.lab_s)} of lab time"
     if host.wall_s > 0:
         words += f", {text.duration(host.wall_s)} on the clock"
     if host.shard and host.since is not None:

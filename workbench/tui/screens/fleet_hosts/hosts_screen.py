@@ -69,14 +69,14 @@ class HostsScreen(SessionScreen, HasList):
 
     def legend(self) -> tuple[str, ...]:
         return (
-            "▶ measures a shard; × is lost: its shard waits for it for two minutes; ■ is given "
-            "nothing: it is held by a person, or out because of what came of it, as it says",
+            "▶ measures a shard; × is lost: its shard waits for it for two minutes; ■ gets "
+            "no work: it is held by a person, or out because of what came of it, as it says",
             "· waiting: for its turn there, while somebody else measures on it or goes first; "
             "queued: its job waits in the queue of Slurm; starting: it comes up; idle: at rest",
             "pace: lab seconds per second on the clock, of the shards that it has finished",
             "noise: how much its own deployments scatter at the lowest anchor load; !: over four "
             "times the other hosts' median",
-            "to go: with the hosts that are there now and given something, as of the last change; "
+            "to go: with the hosts that are there now and get work, as of the last change; "
             "unknown until one of them has finished a shard, and where more is planned in rounds",
         )
 
