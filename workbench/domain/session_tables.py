@@ -228,7 +228,7 @@ def sessions(found: Sequence[SessionSummary]) -> AnswerTable:
             one.name,
             one.state if one.kind == "session" else "recording",
             one.lab,
-            one.campaign,
+            one.listed_campaign,
             *_measured(one),
         )
         for one in found
@@ -258,7 +258,7 @@ def sessions_by_host(found: Mapping[str, Sequence[SessionSummary] | str]) -> Ans
                 host,
                 one.name,
                 one.state,
-                one.campaign,
+                one.listed_campaign,
                 *_measured(one),
             )
             for one in known

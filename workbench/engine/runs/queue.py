@@ -313,7 +313,7 @@ class Queue:
 
     def _must_take_on(self) -> None:
         if self.ending:
-            raise EngineError("is ending", remedy="Try again in a moment")
+            raise EngineError("the engine is ending", remedy="Try again in a moment")
         self._consider_others()
 
     def _consider_others(self) -> None:
