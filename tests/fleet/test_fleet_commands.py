@@ -46,6 +46,9 @@ def test_a_host_is_held_for_a_time_and_given_back(workbench: Workbench, hosts: s
     held = workbench.run("fleet", "hold", "alpha", hosts, "--for", "2h", "--why", "new cable")
     assert "alpha is held by" in held.stderr
     assert "new cable" in held.stderr
+    again = workbench.run("fleet", "hold", "alpha", hosts, "--for", "1h", "--why", "new power")
+    assert ": new cable; that is replaced" in again.stderr
+    workbench.run("fleet", "hold", "alpha", hosts, "--for", "2h", "--why", "new cable")
     standing = workbench.run("fleet", "status", hosts, expect=1)
     assert "alpha is held by" in standing.stderr
     assert "is not up" in standing.stderr

@@ -55,6 +55,7 @@ def test_a_fleet_that_cannot_go_down_keeps_no_campaign_back(
         raise FleetError("is still being started or ended by another process")
 
     monkeypatch.setattr(fleet_lifecycle, "only_one", refused)
+    FleetFolder.of(Workspace(tmp_path), "hosts").root.mkdir(parents=True)
     said: list[str] = []
     asyncio.run(fleet_lifecycle.end_after(Workspace(tmp_path), Fleet("hosts", ()), said.append))
     assert said == ["warning: is still being started or ended by another process."]

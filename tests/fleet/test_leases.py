@@ -18,9 +18,12 @@ from workbench.probes.process import started
 
 def test_a_host_is_held_and_given_back(tmp_path: Path) -> None:
     leases, now = Leases(tmp_path / "leases"), time.time()
-    leases.take(Lease("a", "ann", now, "new cable", now + 7200))
+    assert leases.take(Lease("a", "ann", now, "old cable", now + 60)) is None
+    before = leases.take(Lease("a", "ann", now, "new cable", now + 7200))
+    assert before is not None
+    assert before.why == "old cable"
 
-    with pytest.raises(UsageError, match=r"held by ann until .*: new cable"):
+    with pytest.raises(UsageError, match=r"held by ann until [-\d]+ [:\d]+ [-+\w]+: new cable"):
         leases.take(Lease("a", "bob", now, until=now + 60))
     with pytest.raises(UsageError, match="held by ann"):
         leases.give_back("a", "bob")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,10 +18,12 @@ import pytest
 from driving import Workbench
 from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
 
+from workbench.descriptors.checking import lint
 from workbench.descriptors.lab_hosts import load_fleet
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.fleets import NamedScheduler
 from workbench.fleet import named_scheduler
+from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.named_scheduler import secrets_of
 from workbench.fleet.security import Secrets, made
 from workbench.paths import Workspace
@@ -202,6 +205,10 @@ def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         return str(raised.value)
 
     assert "expired on" in why(old.named(named.address))
+    later = datetime.now(UTC) + timedelta(days=9)
+    young = Files(tmp_path / "c", "young").written(later)
+    from_then = f"from {later - timedelta(hours=2):%Y-%m-%d %H:%M} UTC on"
+    assert f"young.pem: is not valid yet: it is {from_then}" in why(young.named(named.address))
     assert "cannot be read" in why(Files(tmp_path / "c", "none").named(named.address))
     crossed = NamedScheduler(named.address, named.authority, named.certificate, str(other.key))
     assert "is not the key of good.pem" in why(crossed)
@@ -243,3 +250,39 @@ async def test_a_scheduler_that_does_not_answer_for_a_moment_has_lost_no_host(
 async def until(so: Callable[[], bool]) -> None:
     while not so():  # noqa: ASYNC110 - it rings no bell
         await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"), [(-99, "'c/own.pem' expired on "), (9, "'c/own.pem' is not valid yet: ")]
+)
+def test_lint_says_of_a_certificate_that_it_does_not_hold(
+    tmp_path: Path, ahead: int, said: str
+) -> None:
+    """And whoever ends the fleet may do so all the same."""
+    Files(tmp_path / "c", "own").written(datetime.now(UTC) + timedelta(days=ahead))
+    path = tmp_path / "hosts.yaml"
+    path.write_text(
+        "kind: hosts\nscheduler: tls://a:8786\n"
+        "certificates:\n  authority: c/own.pem\n  certificate: c/own.pem\n  key: c/own.key\n"
+        "hosts: {a: {kind: simulated}}\n"
+    )
+    (mistake,) = lint(path, workspace=Workspace(tmp_path))
+    assert (mistake.line, mistake.field) == (5, "certificates.certificate")
+    assert mistake.message.startswith(said)
+    assert load_fleet(path, workspace=Workspace(tmp_path)).scheduler is not None
+    Files(tmp_path / "c", "own").written()
+    assert not lint(path, workspace=Workspace(tmp_path))
+
+
+async def test_a_scheduler_whose_own_certificate_expired_is_told_as_that(tmp_path: Path) -> None:
+    old = Files(tmp_path / "c", "old").written(datetime.now(UTC) - timedelta(days=99))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(old.certificate, old.key)
+    server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(FleetError) as raised:
+            await named_scheduler.must_answer(old.named(f"tls://127.0.0.1:{port}"), Secrets("", ""))
+    said = str(raised.value)
+    assert "its certificate, or that of its authority old.pem, has expired. Have" in said
+    assert "not of the authority" not in said

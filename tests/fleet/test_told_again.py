@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from workbench.domain.errors import EngineError
+from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Event, StopRequested
 from workbench.domain.fleet_requests import BeginFleetSession, ReportFleet
 from workbench.domain.fleets import FleetSeen, HostSeen
@@ -86,3 +86,34 @@ async def test_an_engine_that_starts_again_is_told_and_may_stop_the_campaign(
     assert reports.stop.by == "ann"
     await reports.close()
     assert len(engines) == 2
+
+
+async def test_what_cannot_be_reported_is_logged_once_for_each_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet_reports, "LOOK_S", 0.005)
+    why, tries, logged = ["gone"], list[str](), list[str]()
+    log = SimpleNamespace(warning=lambda _, **known: logged.append(known["why"]))
+    monkeypatch.setattr(fleet_reports, "log", log)
+
+    class Refusing(FakeEngine):
+        async def ask(self, request: Any) -> None:
+            if isinstance(request, ReportFleet):
+                tries.append(why[0])
+                raise UsageError(why[0])
+
+    async def connect() -> Any:
+        return Refusing()
+
+    async def look() -> FleetSeen:
+        return SEEN
+
+    begin: Any = BeginFleetSession("f", None, None, SEEN, 1)  # type: ignore[arg-type]
+    reports = FleetReports(connect, begin)
+    await reports.begin(look)
+    async with asyncio.timeout(10.0):
+        for why[0] in ("gone", "full"):
+            while tries.count(why[0]) < 5:  # noqa: ASYNC110 - nothing rings a bell
+                await asyncio.sleep(0.005)
+    await reports.close()
+    assert logged == ["gone.", "full."]

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from driving import REPOSITORY, Workbench
 
-from workbench.domain.errors import UsageError
+from workbench.domain.errors import SessionBusy, UsageError
+from workbench.locks import FileLock, own
 from workbench.paths import Workspace
+from workbench.store import many_sessions
 from workbench.store.bundle import make_session
 from workbench.store.many_sessions import elsewhere, remembered, spread, written
 from workbench.store.session_file import open_session
@@ -78,6 +80,27 @@ def test_what_cannot_be_asked_is_said(workspace: Workspace, tmp_path: Path) -> N
     (workspace.sessions / "broken.duckdb").unlink()
     assert len(problems) == 1
     assert problems[0].startswith("broken is left out")
+
+
+def test_what_our_own_engine_has_open_is_said_as_that(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise SessionBusy("is open in another process, PID 7")
+
+    monkeypatch.setattr(many_sessions, "_make", busy)
+    for path in workspace.sessions.glob("*.duckdb"):
+        os.utime(path, ns=(5, 5))
+    _, problems = remembered(workspace)
+    assert problems
+    assert all(each.endswith("is open in another process, PID 7") for each in problems)
+    lock = FileLock(workspace.engine_lock)
+    assert lock.take(own(workspace.root))
+    _, problems = remembered(workspace)
+    lock.free()
+    engine = f"this workspace's engine (PID {os.getpid()}) has it open; ask again later"
+    assert problems
+    assert all(engine in each for each in problems)
 
 
 def test_files_elsewhere_are_read_and_what_is_none_is_said(

@@ -104,8 +104,10 @@ def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     if standing is None:
         for said in _leases(fleet.name).values():
             say(said)
-        say(f"the fleet {fleet.name} is not up; `workbench fleet up {hosts}` starts it")
+        say(f"the fleet {fleet.name} is not up; {fleet.command('up')} starts it")
         raise typer.Exit(1)
+    for said in _changed(standing.fleet, fleet):
+        say(said)
     _show(standing.hosts, fleet.name, _at_what(standing))
 
 
@@ -216,6 +218,24 @@ def prefer(
     say(f"{session} has priority {priority}")
 
 
+def _changed(up: Fleet, file: Fleet) -> Iterator[str]:
+    """In what a fleet that is up is not what its file says now."""
+    was, now = ({host.name: host for host in fleet.hosts} for fleet in (up, file))
+    told = {
+        "added": [name for name in now if name not in was],
+        "removed": [name for name in was if name not in now],
+        "changed": [name for name in now if name in was and now[name] != was[name]],
+    }
+    said = [f"{', '.join(names)} {how}" for how, names in told.items() if names]
+    if up.listen != file.listen:
+        said.append(f"listens at {up.listen}")
+    if said:
+        yield (
+            f"warning: the hosts file has changed since the fleet {file.name} came up "
+            f"({'; '.join(said)}); {file.command('down')} and {file.command('up')} take that over"
+        )
+
+
 def _must_have(fleet: Fleet, host: str) -> None:
     from workbench.domain.errors import UsageError
     from workbench.domain.naming import nearest
@@ -235,7 +255,7 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
     import os
     import time
 
-    from workbench.cli.context import current_workspace
+    from workbench.cli.context import current_workspace, say
     from workbench.domain.errors import UsageError
     from workbench.fleet.fleet_standing import FleetFolder
     from workbench.fleet.leases import LONGEST_S, Lease, Leases
@@ -251,7 +271,9 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
     lease = Lease(host, _who(), now, why[:200], None if longest_s is None else now + longest_s)
     if longest_s is None:
         lease = Lease(host, _who(), now, why[:200], None, os.getpid(), started(os.getpid()))
-    Leases(FleetFolder.of(current_workspace(), fleet.name).leases).take(lease)
+    before = Leases(FleetFolder.of(current_workspace(), fleet.name).leases).take(lease)
+    if before is not None:
+        say(f"{host} was {before.told}; that is replaced")
     return lease
 
 
@@ -326,7 +348,7 @@ def _show(hosts: Sequence[HostStanding], fleet: str, busy: Mapping[str, str] | N
 
 def list_of_hosts(hosts: Path, *, json: bool) -> None:
     """What `ls --fleet` does."""
-    from workbench.cli.context import current_workspace, execute, put, put_json
+    from workbench.cli.context import current_workspace, execute, put, put_json, say
     from workbench.cli.tables import fitted, terminal_columns
     from workbench.domain import session_tables
     from workbench.domain.codec import to_plain
@@ -336,6 +358,10 @@ def list_of_hosts(hosts: Path, *, json: bool) -> None:
     from workbench.fleet.fleet_asking import sessions_of_hosts
 
     found = execute(sessions_of_hosts(fleet, current_workspace()))
+    for host, known in found.items():
+        for one in known if not isinstance(known, str) else ():
+            for trouble in one.troubles:
+                say(f"warning: {one.name} on {host}: {trouble}")
     if json:
         put_json(to_plain(found))
         return

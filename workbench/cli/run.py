@@ -131,7 +131,9 @@ class RunGiven:
     priority: Annotated[
         int,
         typer.Option(
-            min=-100, max=100, help="With --fleet: priority at that scheduler; higher goes first."
+            min=-100,
+            max=100,
+            help="With --fleet: before or after other campaigns on it; higher goes first.",
         ),
     ] = 0
 

@@ -90,8 +90,8 @@ def list_sessions(
 
     reply = ask(ListSessions())
     for s in reply.sessions:
-        for warning in s.warnings:
-            say(f"warning: {s.name}: {warning}")
+        for trouble in s.troubles:
+            say(f"warning: {s.name}: {trouble}")
     if json:
         put_json(to_plain(reply.sessions))
         return

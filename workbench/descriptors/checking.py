@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workbench import paths
 from workbench.descriptors.document import Document, read_document
+from workbench.descriptors.lab_hosts import HostsText, out_of_time
 from workbench.descriptors.library import FOLDERS, VNF_FILE, library_for
 from workbench.descriptors.lookups import KINDS, Kind
 from workbench.descriptors.models import MODELS
@@ -27,8 +28,11 @@ def lint(path: Path, *, workspace: paths.Workspace | None = None) -> tuple[Mista
     if kind is None:
         return tuple(document.mistakes)
     library = library_for(workspace or paths.workspace(), beside=path)
-    library.read(path, MODELS[kind])
-    return tuple(library.mistakes)
+    found = library.read(path, MODELS[kind])
+    if isinstance(found, HostsText):
+        for place, why in out_of_time(path, found):
+            document.note(place, why)
+    return tuple(dict.fromkeys((*library.mistakes, *document.mistakes)))
 
 
 def _kind(document: Document, path: Path) -> Kind | None:

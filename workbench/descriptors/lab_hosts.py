@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.descriptors.certificates import not_held_now
 from workbench.descriptors.document import printable, read_document
 from workbench.descriptors.fields import InstanceName, Port, Summary
 from workbench.descriptors.library import library_for
@@ -19,6 +20,7 @@ from workbench.domain.fleets import Fleet, HostKind, LabHost, NamedScheduler, Sl
 from workbench.paths import Workspace
 
 MOST_HOSTS = 1000
+LARGEST_CERTIFICATE = 2**20
 DAY_S = 86400.0
 Factor = Annotated[float, Field(gt=0, le=100)]
 PathText = Annotated[str, Field(min_length=1, max_length=4096)]  # as long as Linux takes a path
@@ -160,7 +162,24 @@ class HostsText(Descriptor):
             beside = path.absolute().parent
             own = (files.authority, files.certificate, files.key)
             named = NamedScheduler(scheduler, *(str(beside / Path(f).expanduser()) for f in own))
-        return Fleet(path.stem, hosts, self.listen, named)
+        return Fleet(path.stem, hosts, self.listen, named, str(path))
+
+
+def out_of_time(path: Path, text: HostsText) -> Iterator[Located]:
+    """That the certificate which a file names does not hold now: whoever checks the file is told,
+    and a fleet that is up can be ended all the same. One that is on another host is not read."""
+    if text.certificates is None:
+        return
+    place = path.absolute().parent / Path(text.certificates.certificate).expanduser()
+    try:
+        with place.open(encoding="utf-8") as file:
+            why = not_held_now(file.read(LARGEST_CERTIFICATE))
+    except (OSError, UnicodeDecodeError):
+        return
+    except ValueError:
+        why = "is no certificate in PEM"
+    if why:
+        yield ("certificates", "certificate"), f"{shown(text.certificates.certificate)} {why}"
 
 
 def wrong_address(scheduler: str) -> str:

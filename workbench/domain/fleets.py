@@ -95,12 +95,19 @@ class Fleet:
     Attributes
     ----------
     scheduler : one that somebody else keeps; None: the fleet has its own.
+    file : the hosts file as it was given, for commands that are named; empty: not known.
     """
 
     name: str
     hosts: tuple[LabHost, ...]
     listen: str = "127.0.0.1"
     scheduler: NamedScheduler | None = None
+    file: str = field(default="", compare=False)
+
+    def command(self, name: str) -> str:
+        """`workbench fleet NAME` of this fleet, as it is typed."""
+        words = ["workbench", "fleet", name, *([self.file] if self.file else [])]
+        return f"`{shlex.join(words)}`"
 
 
 @dataclass(frozen=True)

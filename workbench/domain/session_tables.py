@@ -236,7 +236,7 @@ def sessions(found: Sequence[SessionSummary]) -> AnswerTable:
             one.name,
             one.state if one.kind == "session" else "recording",
             one.lab,
-            one.campaign,
+            one.listed_campaign,
             *_measured(one),
         )
         for one in found
@@ -266,7 +266,7 @@ def sessions_by_host(found: Mapping[str, Sequence[SessionSummary] | str]) -> Ans
                 host,
                 one.name,
                 one.state,
-                one.campaign,
+                one.listed_campaign,
                 *_measured(one),
             )
             for one in known

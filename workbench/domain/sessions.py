@@ -28,6 +28,9 @@ ConfigurationOutcome = Literal[
 """How one configuration ended; `unusable`: no valid sample could be taken."""
 
 
+UNREAD = "cannot be read"
+
+
 @dataclass(frozen=True)
 class SessionSummary:
     """One line of `workbench ls`."""
@@ -46,6 +49,19 @@ class SessionSummary:
     kind: Literal["session", "bundle"] = "session"
     warnings: tuple[str, ...] = ()
     """What is damaged or lost of its file, as sentences."""
+
+    @property
+    def listed_campaign(self) -> str:
+        """For a column; where `campaign` says why the file cannot be read, without the reason."""
+        return UNREAD if self.campaign.startswith(UNREAD) else self.campaign
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What a list says of it in sentences, since no column is as wide."""
+        return (
+            *((self.campaign,) if self.listed_campaign != self.campaign else ()),
+            *self.warnings,
+        )
 
 
 @dataclass(frozen=True)

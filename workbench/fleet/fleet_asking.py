@@ -34,7 +34,7 @@ async def sessions_of_hosts(
     folder = FleetFolder.of(workspace, fleet.name)
     standing = await asyncio.to_thread(folder.read)
     answers: Mapping[str, Any] = {}
-    trouble = "its fleet is not up; `workbench fleet up` starts it"
+    trouble = f"its fleet is not up; {fleet.command('up')} starts it"
     if standing is not None:
         try:
             answers = await asked(standing, tasks.list_sessions)
@@ -58,7 +58,7 @@ async def sessions_of_hosts(
 async def at_what(standing: FleetStanding) -> dict[str, str]:
     """What hosts are at now, measuring or scoring models, by host, as words for a terminal; those
     that are at nothing, or do not say so in time, are left out. Raises `FleetError`."""
-    answers = await asked(standing, tasks.whom_it_waits_for, "")
+    answers = await asked(standing, tasks.tell_what_it_is_at)
     said = {host: answer for host, answer in answers.items() if isinstance(answer, str) and answer}
     return {
         host: "".join(c if c.isprintable() else "·" for c in text[:LONGEST_SAID])
@@ -107,7 +107,7 @@ async def asked(
         raise FleetError(
             "its scheduler answers no more" + (f": {error}" if str(error) else ""),
             where=standing.fleet.name,
-            remedy="See `workbench fleet status`",
+            remedy=f"See {standing.fleet.command('status')}",
         ) from None
     return dict(zip(asking, answers, strict=True))
 

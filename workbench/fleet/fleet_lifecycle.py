@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import time
@@ -33,6 +34,9 @@ from workbench.fleet.slurm_jobs import cancel_left, must_submit, remove_certific
 from workbench.paths import Workspace
 
 POLL_S = 0.1
+LOGGED = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ - \S+ - [A-Z]+ - ")
+"""How a line begins that Dask logs."""
+NO_CAUSE = re.compile(LOGGED.pattern.replace("[A-Z]+", "(?:DEBUG|INFO)") + r"|\s*$")
 
 
 async def come_up(
@@ -131,13 +135,13 @@ def _must_suit(standing: FleetStanding, fleet: Fleet) -> None:
     if standing.fleet != fleet:
         raise UsageError(
             f"the fleet {fleet.name} is up with another hosts file",
-            remedy="End it first with `workbench fleet down`",
+            remedy=f"End it first with {fleet.command('down')}",
         )
     if since := expired(standing.secrets):
         raise FleetError(
             f"its certificate expired on {since}",
             where=fleet.name,
-            remedy="End the fleet with `workbench fleet down`, and start it again",
+            remedy=f"End the fleet with {fleet.command('down')}, and start it again",
         )
 
 
@@ -164,15 +168,18 @@ async def _start_keeper(fleet: Fleet, workspace: Workspace, folder: FleetFolder)
 
 
 def _keeper_gone(fleet: Fleet, folder: FleetFolder, how: str) -> FleetError:
-    """With the last line of what it said."""
+    """With the last line of what it said that may be the cause."""
     text = ""
     with suppress(OSError):
         text = (folder.root / "keeper.err").read_text(errors="replace").strip()
-    last = text.splitlines()[-1] if text else ""
+    lines = [line for line in text.splitlines() if not NO_CAUSE.match(line)]
+    why = f": {LOGGED.sub('', lines[-1])}" if lines else ""
+    is_logged = folder.log.exists()
     return FleetError(
-        f"the process that keeps its hosts up {how}" + (f": {last}" if last else ""),
+        f"the process that keeps its hosts up {how}"
+        + (why or (", and does not say why" if is_logged else ", and has left no log")),
         where=fleet.name,
-        remedy=f"See {folder.log}",
+        remedy=f"See {folder.log}" if is_logged else None,
     )
 
 
@@ -293,6 +300,8 @@ async def end_after(workspace: Workspace, fleet: Fleet, tell: Tell) -> None:
     """After a campaign, of which what was measured counts all the same: end the fleet, unless it
     stays up without one or another is measured with it, which then ends it."""
     folder = FleetFolder.of(workspace, fleet.name)
+    if not folder.root.exists():
+        return  # it was moved away: its keeper ends by itself, and no lock makes it anew
     try:
         async with only_one(folder):
             if folder.stays:

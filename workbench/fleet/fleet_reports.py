@@ -71,6 +71,7 @@ class FleetReports:
         self._notes: list[str] = []
         self._known: dict[str, HostSeen] = {}
         self._counts: tuple[int, ...] = ()
+        self._unreported = ""
         self._one_at_a_time = asyncio.Lock()
         self.stop = stop or StopAsked()
 
@@ -114,8 +115,11 @@ class FleetReports:
         try:
             await self._ask(ReportFleet(self.session, changed, notes))
         except WorkbenchError as error:
-            log.warning("not reported", session=self.session, why=str(error))
+            if self._unreported != str(error):  # it is tried again twice a second
+                log.warning("not reported", session=self.session, why=str(error))
+            self._unreported = str(error)
             raise
+        self._unreported = ""
         del self._notes[: len(notes)]
         if changed is not None:
             self._known |= {host.name: host for host in changed.hosts}

@@ -42,6 +42,7 @@ from workbench.fleet.fleet_standing import (
     FleetError,
     FleetFolder,
     FleetStanding,
+    SameFolder,
 )
 from workbench.fleet.folding import (
     FoldedAs,
@@ -64,6 +65,8 @@ from workbench.store.catalogue import check_name, fresh_name, session_path
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from workbench.link.client import Client as EngineClient
 
 KEEPERS = 3
 """How often a fleet is started for one campaign without a shard finished in between."""
@@ -153,7 +156,7 @@ async def run_over_fleet(
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
         return await _measured(work, tell, None)
     begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
-    reports = FleetReports(connect, begin, stop)
+    reports = FleetReports(_in_place(workspace, connect), begin, stop)
     await reports.begin(looks.look)
     tell(f"watch it on the screens: `workbench` in a terminal, session {name}")
 
@@ -170,6 +173,21 @@ async def run_over_fleet(
         raise
     finally:
         await reports.close()
+
+
+def _in_place(workspace: Workspace, connect: Connect) -> Connect:
+    """The same, but no engine is started in a workspace that is made anew for it once the one that
+    the campaign began in is gone."""
+    began: list[SameFolder] = []
+
+    async def connected_there() -> EngineClient:
+        if began:
+            began[0].must_be_there()
+        client = await connect()
+        began[:] = began or [SameFolder.of(workspace.root)]
+        return client
+
+    return connected_there
 
 
 async def _unless_stopped(
@@ -209,8 +227,8 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
     )
     folder = FleetFolder.of(workspace, fleet.name)
     _keep_cut(work, tell)
-    measure = _measures(work, tell)
     await let_end(folder)
+    measure = _measures(work, tell)
     try:
         with Leases(folder.leases).contending(name, work.asked.priority):
             if work.whole:
@@ -281,9 +299,15 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
         work.looks.dispatch = dispatch
         return dispatch
 
+    began = SameFolder.of(workspace.root)
+
+    async def up() -> FleetStanding:
+        began.must_be_there()
+        return await come_up(fleet, workspace, tell, stays=False)
+
     async def measure(asked: FleetRound) -> Dispatch:
         return await _dispatched(
-            lambda: come_up(fleet, workspace, tell, stays=False),
+            up,
             lambda client: made_of(client, asked),
             tell,
         )

@@ -139,7 +139,7 @@ async def _using(
     which others see who uses it. Raises `FleetError` where it is not up."""
     folder = FleetFolder.of(workspace, fleet.name)
     leases = Leases(folder.leases)
-    down = FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
+    down = FleetError("is not up", where=fleet.name, remedy=f"Start it with {fleet.command('up')}")
     if await asyncio.to_thread(folder.read) is None:
         raise down
     with ExitStack() as used:

@@ -83,6 +83,33 @@ class FleetStanding:
 
 
 @dataclass(frozen=True)
+class SameFolder:
+    """A folder by what the kernel knows it by: one that is made anew in its place is another."""
+
+    path: Path
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> SameFolder:
+        """Raises `OSError` where it is not there."""
+        found = path.stat()
+        return cls(path, found.st_dev, found.st_ino)
+
+    def must_be_there(self) -> None:
+        """Raise `FleetError` where it was moved, removed or replaced since."""
+        with suppress(OSError):
+            if SameFolder.of(self.path) == self:
+                return
+        raise FleetError(
+            "the folder of the workspace is not there any more: it was moved, removed or replaced",
+            where=str(self.path),
+            remedy="Put it back, and give the same command with the same --session: what was "
+            "measured is in it",
+        )
+
+
+@dataclass(frozen=True)
 class FleetFolder:
     """Where a fleet keeps what it knows, in a workspace."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
+from workbench.domain.counts import counted
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.events import Event, RunFinished, SampleTaken
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
@@ -67,6 +68,7 @@ class HostEngine:
         self._engine = engine
         self._client = LocalClient(engine, FLEET)
         self._alone = asyncio.Lock()
+        self._order: ShardOrder | None = None
         self._running = ""
         self._able: set[str] = set()
         """Labs that can measure here."""
@@ -77,7 +79,7 @@ class HostEngine:
         """A shard measured and stored; at once where it was before. Failures are results, too."""
         async with self._alone:
             # Before anything is awaited: a stop may come while the session is still read.
-            self._running, self._is_stopped = order.session, False
+            self._order, self._running, self._is_stopped = order, order.session, False
             try:
                 return await (self._more(order) if order.points else self._measured(order))
             except WorkbenchError as error:
@@ -86,7 +88,7 @@ class HostEngine:
                     is_measured=isinstance(error, NotExported),
                 )  # fmt: skip
             finally:
-                self._running = ""
+                self._order, self._running = None, ""
 
     async def found(self, key: str, session: str) -> ShardResult | None:
         """The shard if it is finished here; None where it is not."""
@@ -107,6 +109,17 @@ class HostEngine:
             return at
         queue = self._engine.queue
         return queue.held_by if session in queue.waiting else ""
+
+    def at_what(self) -> str:
+        """What this host measures now and for which campaign, or which models it scores, as words;
+        empty: nothing."""
+        if self._order is None:
+            return self.waits_for("")
+        shard = self._order.shard
+        many = f" ({counted(len(shard.configurations), 'configuration')})" * bool(
+            shard.configurations
+        )
+        return f"{shard.target}{many} of {shard.campaign.name}, session {self._order.run}"
 
     async def stop(self, sessions: Collection[str]) -> None:
         """End what is measured now if it is one of these; the samples taken so far are kept."""

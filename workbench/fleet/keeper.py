@@ -27,6 +27,7 @@ from workbench.fleet.fleet_standing import (
     FleetFolder,
     FleetStanding,
     HostStanding,
+    SameFolder,
     end_stray,
     with_host,
 )
@@ -143,6 +144,7 @@ class Keeper:
         self.standing = FleetStanding(self.fleet, os.getpid(), self.scheduler, self.secrets, hosts)
         self._few = asyncio.Semaphore(AT_ONCE)
         self.folder.write(self.standing)
+        self._place = SameFolder.of(self.folder.root)
 
     async def keep(self, host: LabHost) -> None:
         """Start a host's worker, and again whenever it was lost, until cancelled."""
@@ -160,14 +162,16 @@ class Keeper:
             if (own := asyncio.current_task()) is not None and own.cancelling():
                 raise asyncio.CancelledError  # what broke as it ended is no reason to start again
             if since := self._expired():
-                why = f"the fleet's certificate expired on {since}: end it with `fleet down`"
+                ended = self.fleet.command("down")
+                why = f"the fleet's certificate expired on {since}: end it with {ended}"
             log.warning("host lost", host=host.name, why=why)
             self._note(HostStanding(host.name, "lost", why, starts=starts))
             pause_s = FIRST_PAUSE_S if loop.time() - began > HELD_S else pause_s * 2
             await asyncio.sleep(min(pause_s, LONGEST_PAUSE_S))
 
     async def _once(self, host: LabHost, starts: int) -> str:
-        """From a worker's start to its end; why it ended."""
+        """From a worker's start to its end; why it ended. Raises `FleetError`, `OSError`."""
+        self._place.must_be_there()  # else it would be made anew, with a worker in it
         if host.kind == "dask":
             return await self._elsewhere(host, starts)
         if host.kind == "slurm":
@@ -302,7 +306,8 @@ class Keeper:
 
     def _note(self, host: HostStanding) -> None:
         self.standing = with_host(self.standing, host)
-        with suppress(OSError):
+        with suppress(OSError, FleetError):
+            self._place.must_be_there()
             self.folder.write(self.standing)
 
 

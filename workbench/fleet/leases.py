@@ -61,7 +61,7 @@ class Lease:
         """Who holds it and until when."""
         left = "it is given back"
         if self.until is not None:
-            left = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.until))
+            left = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(self.until))
         return f"{HELD_BY} {self.by} until {left}" + (f": {self.why}" if self.why else "")
 
 
@@ -86,11 +86,14 @@ class Leases:
 
     root: Path
 
-    def take(self, lease: Lease) -> None:
-        """Raises `UsageError` where another person holds the host, or another process keeps it."""
+    def take(self, lease: Lease) -> Lease | None:
+        """What the same person held it by before, which is replaced; None where nobody did. Raises
+        `UsageError` where another person holds the host, or another process keeps it."""
         with self._alone():
             held = self._read(self._hold(lease.host), Lease)
-            if held is not None and not held.ended(time.time()):
+            if held is not None and held.ended(time.time()):
+                held = None
+            if held is not None:
                 if held.by != lease.by:
                     raise UsageError(
                         f"is {held.told}",
@@ -99,6 +102,7 @@ class Leases:
                     )
                 _must_not_be_kept(held, lease.pid)
             self._write(self._hold(lease.host), lease)
+            return held
 
     def give_back(self, host: str, by: str, pid: int = 0) -> Lease | None:
         """End a lease; None where there is none. Raises `UsageError` where it is another's, or is
@@ -144,10 +148,14 @@ class Leases:
         try:
             yield
         finally:
-            with suppress(OSError, WorkbenchError), self._alone():  # else it ends with the process
-                left = self._read(path, Contender)
-                if left is None or (left.pid, left.began) == (own.pid, own.began):
-                    path.unlink(missing_ok=True)
+            if path.exists():  # else the workspace is gone, and would be made anew
+                self._forget(path, own)
+
+    def _forget(self, path: Path, own: Contender) -> None:
+        with suppress(OSError, WorkbenchError), self._alone():  # else it ends with the process
+            left = self._read(path, Contender)
+            if left is None or (left.pid, left.began) == (own.pid, own.began):
+                path.unlink(missing_ok=True)
 
     def measuring(self) -> tuple[Contender, ...]:
         """The campaigns that are measured now, by their sessions' names."""

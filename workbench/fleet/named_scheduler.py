@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.descriptors.certificates import not_held_now
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import NamedScheduler
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.hearing import VANISHED_S, Hearing
 from workbench.fleet.scheduler_clients import ANSWER_S, client_of
-from workbench.fleet.security import Secrets, expired
+from workbench.fleet.security import Secrets
 from workbench.log import logger
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ LOOKING_S = 1.0
 LAB = "lab"
 """The resource of a worker that is a lab host."""
 TLS = "tls://"
+OUT_OF_TIME = {9: "is not valid yet", 10: "has expired"}
+"""What `SSLCertVerificationError.verify_code` says of the time: X509_V_ERR_* of OpenSSL."""
 
 log = logger("fleet")
 
@@ -32,19 +35,18 @@ log = logger("fleet")
 def secrets_of(named: NamedScheduler) -> Secrets:
     """Its certificates from their files. Raises `UsageError` where they cannot be used."""
     authority, certificate, key = map(_text, (named.authority, named.certificate, named.key))
-    secrets = Secrets(certificate, key, authority)
     try:
-        since = expired(secrets)
+        why = not_held_now(certificate)
     except ValueError:
         raise UsageError("is no certificate in PEM", where=named.certificate) from None
-    if since:
+    if why:
         raise UsageError(
-            f"expired on {since}",
+            why,
             where=named.certificate,
-            remedy="Have another one made by who keeps the scheduler",
+            remedy="Have another one made by who keeps the scheduler, or see what time it is here",
         )
     _context(named)
-    return secrets
+    return Secrets(certificate, key, authority)
 
 
 def _text(path: str) -> str:
@@ -88,11 +90,7 @@ async def must_answer(named: NamedScheduler, secrets: Secrets) -> None:
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
             writer.close()
     except ssl.SSLCertVerificationError as error:
-        raise FleetError(
-            f"its certificate is not of the authority {Path(named.authority).name}: "
-            f"{error.verify_message}",
-            where=named.address,
-        ) from None
+        raise _not_trusted(named, error) from None
     except ssl.SSLError:
         raise FleetError(
             "does not speak TLS 1.3: a fleet uses no scheduler that is not encrypted",
@@ -111,6 +109,21 @@ async def must_answer(named: NamedScheduler, secrets: Secrets) -> None:
             where=named.address,
             remedy="Name a certificate that its authority has signed",
         ) from None
+
+
+def _not_trusted(named: NamedScheduler, error: ssl.SSLCertVerificationError) -> FleetError:
+    if error.verify_code in OUT_OF_TIME:
+        return FleetError(
+            f"its certificate, or that of its authority {Path(named.authority).name}, "
+            f"{OUT_OF_TIME[error.verify_code]}",
+            where=named.address,
+            remedy="Have another one made by who keeps the scheduler, or see what time it is here",
+        )
+    return FleetError(
+        f"its certificate is not of the authority {Path(named.authority).name}: "
+        f"{error.verify_message}",
+        where=named.address,
+    )
 
 
 @asynccontextmanager

@@ -52,6 +52,6 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
             raise SchedulerLost(
                 f"its scheduler does not answer: {str(error) or f'within {ANSWER_S:g} s'}",
                 where=standing.fleet.name,
-                remedy="End the fleet with `workbench fleet down`, and start it again",
+                remedy=f"End the fleet with {standing.fleet.command('down')}, and start it again",
             ) from None
         yield client

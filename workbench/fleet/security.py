@@ -76,16 +76,12 @@ def made(now: datetime | None = None) -> Secrets:
     )
 
 
-def ends(secrets: Secrets) -> datetime:
-    """Until when a certificate holds."""
+def expired(secrets: Secrets) -> str:
+    """Since when a certificate holds no more, in words; empty where it does. Raises `ValueError`
+    where it is none."""
     from cryptography import x509
 
-    return x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
-
-
-def expired(secrets: Secrets) -> str:
-    """Since when a certificate holds no more, in words; empty where it does."""
-    until = ends(secrets)
+    until = x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
     return f"{until:%Y-%m-%d %H:%M} UTC" if until < datetime.now(UTC) else ""
 
 

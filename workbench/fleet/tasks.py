@@ -67,6 +67,8 @@ class Measuring(Protocol):
 
     def waits_for(self, session: str) -> str: ...
 
+    def at_what(self) -> str: ...
+
     async def stop(self, sessions: Collection[str]) -> None: ...
 
     async def sessions(self) -> tuple[SessionSummary, ...]: ...
@@ -161,6 +163,11 @@ async def tell_time(asked: bytes) -> float:
 async def whom_it_waits_for(session: str) -> str:
     """Who measures on this host before that session may; empty: nobody."""
     return _measuring().waits_for(session)
+
+
+async def tell_what_it_is_at() -> str:
+    """What this host measures or scores now and for whom, as words; empty: nothing."""
+    return _measuring().at_what()
 
 
 async def list_sessions() -> bytes:

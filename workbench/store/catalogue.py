@@ -20,7 +20,7 @@ from workbench import files
 from workbench.domain import codec
 from workbench.domain.errors import SessionBusy, SessionUnknown, UsageError, WorkbenchError
 from workbench.domain.naming import nearest
-from workbench.domain.sessions import UNDER_WAY, SessionSummary
+from workbench.domain.sessions import UNDER_WAY, UNREAD, SessionSummary
 from workbench.paths import Workspace
 
 SUFFIX = ".duckdb"
@@ -190,7 +190,7 @@ def _summary(path: Path, line: _Line | None) -> SessionSummary:
         return SessionSummary(
             name=path.stem,
             state="running" if busy else "failed",
-            campaign="" if busy else f"cannot be read: {error.what}",
+            campaign="" if busy else f"{UNREAD}: {error.what}",
             lab="",
             targets=(),
             samples=0,

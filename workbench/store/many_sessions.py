@@ -18,7 +18,8 @@ from typing import Any
 import duckdb
 
 from workbench import files
-from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.domain.errors import SessionBusy, UsageError, WorkbenchError
+from workbench.locks import FileLock
 from workbench.paths import Workspace
 from workbench.store.catalogue import SUFFIX
 from workbench.store.database import SETTINGS, Cursor
@@ -81,14 +82,25 @@ def remembered(
         try:
             _make(path, wanted)
         except WorkbenchError as error:
-            problems.append(f"{name} is left out: {error.what}" if name not in there else
-                            f"{name} is as it was before: {error.what}")  # fmt: skip
+            how = "is as it was before" if name in there else "is left out"
+            problems.append(f"{name} {how}: {_why(error, workspace)}")
             continue
         if name in there:
             there[name].unlink(missing_ok=True)
     for name in there.keys() - sessions.keys():
         there[name].unlink(missing_ok=True)
     return folder, tuple(problems)
+
+
+def _why(error: WorkbenchError, workspace: Workspace) -> str:
+    """Our own engine keeps a session open for a while after its run, and says nothing of that."""
+    holder = FileLock(workspace.engine_lock).holder()
+    if not isinstance(error, SessionBusy) or holder is None:
+        return error.what
+    return (
+        f"this workspace's engine (PID {holder.pid}) has it open; ask again later, or end the "
+        "engine with `workbench engine stop` where nothing is measured"
+    )
 
 
 def _make(path: Path, wanted: Path) -> None:

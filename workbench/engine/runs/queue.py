@@ -313,7 +313,7 @@ class Queue:
 
     def _must_take_on(self) -> None:
         if self.ending:
-            raise EngineError("is ending", remedy="Try again in a moment")
+            raise EngineError("the engine is ending", remedy="Try again in a moment")
 
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""
