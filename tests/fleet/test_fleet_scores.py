@@ -281,7 +281,7 @@ async def test_a_host_that_is_held_or_that_a_campaign_has_first_is_given_no_scor
     assert not scoring.done()
     assert "alpha scores once it is done with s.0123" in said
     client.before = ""
-    with pytest.raises(FleetError, match=r"not scored: alpha has not answered for 0\.3 s"):
+    with pytest.raises(FleetError, match=r"scored: alpha has not answered for 0\.3 s"):
         await scoring
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from workbench.fleet import keeper
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
 from workbench.fleet.keeper import Keeper, Started, WorkerEnd, _worker_at
 from workbench.fleet.security import Secrets
+from workbench.log import open_log, take_over
 from workbench.paths import Workspace
 
 HOST = LabHost("alpha", "simulated")
@@ -95,3 +97,32 @@ async def test_a_host_that_does_not_say_how_its_worker_ended_has_not_failed_to_s
     connection: Any = SimpleNamespace(create_process=create_process, abort=lambda: None)
     async with _worker_at(connection, HOST, "mine") as worker:
         assert await worker.ended() == WorkerEnd(None)
+
+
+def test_what_a_worker_of_before_wrote_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "MOST_KEPT", 6)
+    for text in (b"why the first ended", b"second", b""):
+        with keeper.opened_errors(tmp_path / "alpha.err") as errors:
+            errors.write(text)
+    kept = tmp_path / "alpha.err.before"
+    assert kept.read_bytes() == b"second"
+    with keeper.opened_errors(tmp_path / "alpha.err"):
+        assert kept.read_bytes() == b"second"  # one that wrote nothing has no more to say
+
+
+def test_what_dask_logs_is_in_the_file_and_not_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its client's own handler writes to the terminal whatever its parent is set to."""
+    name = "a_library_of_the_fleet"
+    loud = logging.getLogger(f"{name}.client")
+    loud.addHandler(logging.StreamHandler())
+    loud.propagate = False
+    close = open_log(tmp_path / "commands.log")
+    take_over(name)
+    loud.error("Failed to reconnect")
+    close()
+    assert capfd.readouterr().err == ""
+    assert "Failed to reconnect" in (tmp_path / "commands.log").read_text()

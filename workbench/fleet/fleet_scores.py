@@ -300,9 +300,11 @@ class HandedScores:
     async def _row(self, client: Client, host: str, address: str, own_job: Job) -> Row:
         """A job by one host, within `PATIENCE_S` without what that measures before. Raises
         `FleetError`."""
+        from distributed.client import FutureCancelledError
+
         table, method, _ = own_job
         job = await asyncio.to_thread(packed, *own_job, self._name)
-        what = f"{method} of {table.target} was not scored"
+        what = f"could not have {method} of {table.target} scored"
         limit = asyncio.timeout(PATIENCE_S)
 
         def hear(who: str) -> None:
@@ -325,6 +327,8 @@ class HandedScores:
                 raise  # who asked leaves, or the host is gone
             raise FleetError("lost its scheduler", remedy=AGAIN) from None
         except Exception as error:  # noqa: BLE001 - whatever the host's code raised
+            if isinstance(error, FutureCancelledError):
+                raise FleetError("lost its scheduler", remedy=AGAIN) from None
             why = f"{type(error).__name__}: {error}"
             if limit.expired():
                 why = f"{host} has not answered for {PATIENCE_S:g} s"
