@@ -122,6 +122,7 @@ def test_ctrl_c_before_there_is_a_screen_ends_the_run(
     assert time.monotonic() - began < 30
     (output,) = tmp_path.rglob("s.log")
     assert output.read_text().splitlines() == ["there", "ends"]
+    assert "s was ended before its screen opened" in capsys.readouterr().err
 
 
 def test_what_a_command_says_takes_a_bounded_place(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def watch_over(fleet: Fleet, asked: FleetRun) -> None:
     except KeyboardInterrupt:
         _ended(child)
         said.tell_new()
+        say(f"{name} was ended before its screen opened")
         raise
     if not is_measured:
         said.tell_new()
