@@ -56,7 +56,9 @@ def test_the_run_goes_on_without_its_screen_until_somebody_stops_it(workbench: W
     ends = time.monotonic() + LONGEST_S
     while Leases(folder.leases).measuring() and time.monotonic() < ends:
         time.sleep(0.1)
-    assert "the same command with --session demo-1" in " ".join(output.read_text().split())
+    assert "Go on with `workbench run demo --fleet hosts.yaml --session demo-1" in " ".join(
+        output.read_text().split()
+    )
 
 
 def test_what_is_refused_at_once_is_a_sentence_and_no_screen(workbench: Workbench) -> None:

@@ -39,7 +39,7 @@ def asked_for(typed: str) -> FleetRun:
     app, found = typer.Typer(), []
     run.register(app)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab_fleet, "run_over", lambda hosts, asked, scheduler: found.append(asked))
+        patch.setattr(lab_fleet, "run_over", lambda hosts, asked, *_, **__: found.append(asked))
         done = CliRunner().invoke(app, ["run", *typed.split()])
     assert done.exit_code == 0, done.output
     (asked,) = found

@@ -65,7 +65,7 @@ def about(view: SessionView) -> Iterator[str]:
     if view.hosts_compared is not None:
         yield told(view.hosts_compared).replace("hosts", "Hosts", 1)
     so_far = "" if view.finished else " so far"
-    apart = fleet is not None or view.hosts_compared is not None
+    apart = view.hosts_compared is not None if fleet is None else fleet.anchors > 0
     besides = ", without that at anchor points" if apart else ""
     yield f"Lab time {(view.lab_s if fleet is None else fleet.lab_s) / 60:.1f} min{so_far}{besides}"
 
