@@ -83,7 +83,8 @@ def test_the_limit_that_has_passed_is_the_one_that_is_named(
     monkeypatch.setattr(keeper, "expired", lambda _: "2026-11-01 10:00 UTC")
     kept.standing = keeper.with_host(kept.standing, HostStanding("alpha", "starting"))
     assert told(kept).note == (
-        "the fleet's certificate expired on 2026-11-01 10:00 UTC: end it with `workbench fleet down`"
+        "the fleet's certificate expired on 2026-11-01 10:00 UTC: "
+        "end it with `workbench fleet down`"
     )
 
 

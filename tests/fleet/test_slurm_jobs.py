@@ -344,7 +344,7 @@ def test_without_slurm_a_host_of_its_kind_is_a_sentence(workbench: Workbench) ->
     located = workbench.run("fleet", "up", "hosts.yaml", expect=2)
     assert "write on top under listen" in " ".join(located.stderr.split())
     (workbench.root / "hosts.yaml").write_text(
-        "kind: hosts\nlisten: 127.0.0.1\nhosts: {node: {kind: slurm}}\n"
+        "kind: hosts\nlisten: 0.0.0.0\nhosts: {node: {kind: slurm}}\n"
     )
     workbench.variables["PATH"] = str(workbench.runtime)
     refused = workbench.run("fleet", "up", "hosts.yaml", expect=2)

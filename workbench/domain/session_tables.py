@@ -64,7 +64,7 @@ def about(view: SessionView) -> Iterator[str]:
         yield f"Measured by {counted(len(hosts), 'host')}: {', '.join(hosts)}"
     if view.hosts_compared is not None:
         yield told(view.hosts_compared).replace("hosts", "Hosts", 1)
-    so_far = "" if view.finished else " so far"
+    so_far = "" if view.finished and fleet is None else " so far"
     apart = view.hosts_compared is not None if fleet is None else fleet.anchors > 0
     besides = ", without that at anchor points" if apart else ""
     yield f"Lab time {(view.lab_s if fleet is None else fleet.lab_s) / 60:.1f} min{so_far}{besides}"
