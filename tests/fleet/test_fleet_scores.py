@@ -419,3 +419,18 @@ async def test_a_campaign_has_its_turn_after_the_fit_that_a_host_is_in(
     tasks.be(None)
     assert [row.method for row in rows] == ALL
     assert order == ["method-0", "campaign", *ALL[1:]]
+
+
+async def test_a_score_with_which_hosts_are_lost_again_and_again_is_named(tmp_path: Path) -> None:
+    """One that takes all of a host's memory would end each of them in turn, for ever."""
+    scores = handed(tmp_path, [], jobs=2)
+    first: list[int] = []
+    for address in ("tls://alpha", "tls://beta"):
+        index = scores._left.popleft()
+        first.append(index)
+        scores._busy[asyncio.create_task(asyncio.sleep(60.0))] = 0, address  # type: ignore[assignment, arg-type]
+        scores._drop_gone({})
+    assert first == [0, 1], "others are scored first"
+    scores._busy[asyncio.create_task(asyncio.sleep(60.0))] = 0, "tls://gamma"  # type: ignore[assignment, arg-type]
+    with pytest.raises(FleetError, match="method-0 of haproxy was not scored: 3 hosts were lost"):
+        scores._drop_gone({})

@@ -8,7 +8,7 @@ nor hear how far it is."""
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from contextlib import ExitStack, asynccontextmanager
 from itertools import count
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 Job = tuple["Table", str, By]
 
+MOST_LOSSES = 3
+"""Hosts that may be lost with the same score, which may be what ends them."""
 LOOKING_S = 5.0
 AGAIN = (
     "Why stands in .workbench/fleet/NAME/keeper.log of the workspace; give the same command again "
@@ -193,6 +195,7 @@ class HandedScores:
         self._busy: dict[asyncio.Task[Row], tuple[int, str]] = {}
         """By what waits for it: which job, and at which address."""
         self._refused: Mapping[str, str] = {}
+        self._losses = Counter[int]()
 
     async def fit(self, client: Client, hosts: Sequence[LabHost]) -> set[str]:
         """Names of those that may score: all but workers that somebody else has started, or a job,
@@ -274,7 +277,16 @@ class HandedScores:
             if address not in addresses and not task.done():
                 task.cancel()
                 del self._busy[task]
-                self._left.appendleft(index)
+                self._left.append(index)  # one that takes its host down keeps no other back
+                self._losses[index] += 1
+                if self._losses[index] >= MOST_LOSSES:
+                    table, method, _ = self._jobs[index]
+                    raise FleetError(
+                        f"{method} of {table.target} was not scored: {MOST_LOSSES} hosts were lost "
+                        "while they were at it",
+                        remedy="See in `workbench fleet status` how they ended, and leave it out "
+                        "with --methods",
+                    )
 
     def _hand_out(self, client: Client, there: Mapping[str, str]) -> None:
         refused = self._leases.refused(self._name, tuple(there))
