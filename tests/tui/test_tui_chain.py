@@ -190,7 +190,7 @@ async def test_a_policy_gives_chains_that_are_pruned_by_hand(tmp_path: Path) -> 
         await until(pilot, lambda: "A & B" in screen_text(pilot.app), "the prompt")
         await pilot.press(*"tinyproxy & haproxi", "enter")
         await until(pilot, lambda: "column 13" in screen_text(pilot.app), "the mistake")
-        assert "did you mean" in screen_text(pilot.app)
+        await until(pilot, lambda: "did you mean" in screen_text(pilot.app), "what was meant")
         await pilot.press("backspace", "y", "enter")
         await until(pilot, lambda: "2 chains obey it" in screen_text(pilot.app), "the chains")
         await pilot.press("space")

@@ -46,7 +46,7 @@ SCORE_COLUMNS = (
     "Scores, of samples that the method has not seen",
     "*            the best: narrowest intervals that hold, of like errors",
     "|log error|  median of |log(predicted / measured)|; 0.1 is about 10 %",
-    "             what is under 1 ms or 0.1 % counts as that: 0 where both are",
+    "             less than 1 ms or 0.1 % counts as that: 0 where both are",
     "RMSE         root of the mean squared error, in the KPI's unit",
     "trimmed      RMSE without the largest tenth of the errors",
     "MAE, MAD     mean and median of the absolute error, in the KPI's unit",

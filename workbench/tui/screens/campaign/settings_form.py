@@ -50,8 +50,6 @@ class SettingsForm(Form):
         }
         self.lines, self.made = count, False
         super().__init__(f for fields in self._sections.values() for f in fields)
-        # Before `show` its choices stand on their first entries, which are nobody's settings.
-        self.visible = False
         self._headings: dict[str, Static] = {}
         self._more = Static("", classes="more", markup=False)
         self._cursor = ""
@@ -108,7 +106,6 @@ class SettingsForm(Form):
                     field.display = False
             self._headings[title].display = any(field.display for field in fields)
         self._more.update(more)
-        self.visible = True
         self.mark_cursor()
 
     # ------------------------------------------------------------------------- the cursor
