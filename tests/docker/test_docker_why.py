@@ -95,6 +95,6 @@ async def test_what_a_functions_threads_did_adds_up_to_its_cpu(
     on_core = sum(told.get(f"traced: {state}", 0.0) for state in ON_CORE)
     assert on_core == pytest.approx(told["CPU"], rel=0.7)  # two seconds of four
     assert told["traced: idle"] > told["traced: computing"] > 0.0
-    # The six most frequent changes are told: of those to idle and from it, as frequent, at least one.
+    # Six changes are told, the most frequent: of those to and from idle, which tie, one at least.
     changes = {what: share for what, share in told.items() if " > " in what and "idle" in what}
     assert sum(changes.values()) > 0.1

@@ -91,3 +91,12 @@ def test_a_campaign_that_was_changed_since_is_refused(workspace: Workspace) -> N
     asked = FleetRun("demo", "m1", seed=1)
     with pytest.raises(UsageError, match="another seed was given then"):
         asyncio.run(run_over_fleet(asked, FLEET, workspace, print))
+
+
+def test_the_command_that_goes_on_names_the_workspace_that_was_given(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the usual one there is no such session, and all of it would be measured again."""
+    monkeypatch.setattr("workbench.cli.context.settings.workspace", Path("/srv/lab"))
+    again = as_begun(asked_for("--fleet hosts.yaml --session m1"), FLEET, workspace)
+    assert again.command("m1").startswith("workbench --workspace /srv/lab run demo ")

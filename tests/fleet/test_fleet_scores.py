@@ -432,5 +432,5 @@ async def test_a_score_with_which_hosts_are_lost_again_and_again_is_named(tmp_pa
         scores._drop_gone({})
     assert first == [0, 1], "others are scored first"
     scores._busy[asyncio.create_task(asyncio.sleep(60.0))] = 0, "tls://gamma"  # type: ignore[assignment, arg-type]
-    with pytest.raises(FleetError, match="method-0 of haproxy was not scored: 3 hosts were lost"):
+    with pytest.raises(FleetError, match="could not have method-0 of haproxy scored: its host"):
         scores._drop_gone({})

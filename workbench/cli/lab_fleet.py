@@ -394,12 +394,12 @@ def run_over(hosts: Path, asked: FleetRun, scheduler: str = "", *, screen: bool 
     fleet = read_fleet(hosts, scheduler, is_started=True)
     from workbench.fleet.begun_runs import as_begun
 
-    asked = as_begun(asked, fleet, current_workspace())
-    if screen:
+    with _logged(fleet):
+        asked = as_begun(asked, fleet, current_workspace())
+        outcome = None if screen else execute(_told(fleet, asked))
+    if outcome is None:
         watch_over(fleet, asked)
         return
-    with _logged(fleet):
-        outcome = execute(_told(fleet, asked))
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)

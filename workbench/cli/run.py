@@ -197,6 +197,7 @@ def _of_fleet(
     campaign: str | None, session: str | None, given: RunGiven, pace: float | None
 ) -> FleetRun:
     """What a fleet is asked for, and how: a session that it goes on with says what was not."""
+    from workbench.cli.context import settings
     from workbench.domain.fleets import FleetRun
 
     campaigns_own = {"--lab": given.lab, "--seed": given.seed, "--pace": pace}
@@ -218,6 +219,7 @@ def _of_fleet(
         named=campaign or "",
         options=_as_typed(campaigns_own) + ("--oversubscribe",) * given.oversubscribe,
         fleet_options=_as_typed(of_fleet),
+        workspace=str(settings.workspace or ""),
     )
 
 

@@ -123,6 +123,7 @@ class FleetRun:
     named : the campaign as a person named it.
     options : of `run`, as given: what belongs to the campaign.
     fleet_options : the same of what belongs to the fleet, the hosts file among them.
+    workspace : as given; empty: the usual one.
     """
 
     campaign: str
@@ -137,11 +138,13 @@ class FleetRun:
     named: str = ""
     options: tuple[str, ...] = ()
     fleet_options: tuple[str, ...] = ("--fleet", "HOSTS")
+    workspace: str = ""
 
     def command(self, session: str) -> str:
         """What goes on with it, to be typed."""
+        own = ("--workspace", self.workspace) if self.workspace else ()
         words = (self.named or self.campaign, *self.fleet_options, "--session", session)
-        return shlex.join(("workbench", "run", *words, *self.options))
+        return shlex.join(("workbench", *own, "run", *words, *self.options))
 
 
 @dataclass(frozen=True)

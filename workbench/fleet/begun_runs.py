@@ -57,6 +57,7 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
         priority=asked.priority,
         share=asked.share,
         fleet_options=asked.fleet_options,
+        workspace=asked.workspace,
     )
 
 

@@ -282,8 +282,8 @@ class HandedScores:
                 if self._losses[index] >= MOST_LOSSES:
                     table, method, _ = self._jobs[index]
                     raise FleetError(
-                        f"{method} of {table.target} was not scored: {MOST_LOSSES} hosts were lost "
-                        "while they were at it",
+                        f"could not have {method} of {table.target} scored: its host was lost "
+                        f"{MOST_LOSSES} times meanwhile; what was scored is not kept",
                         remedy="See in `workbench fleet status` how they ended, and leave it out "
                         "with --methods",
                     )

@@ -207,7 +207,7 @@ def _job_kind() -> type[SLURMJob]:
         async def _call(cmd: Sequence[str], **_: object) -> str:
             code, out, error = await _run(cmd)
             if code != 0:
-                raise RuntimeError(error)
+                raise RuntimeError(error.strip() or out.strip() or f"sbatch ended with {code}")
             return out
 
     return EndedJob
