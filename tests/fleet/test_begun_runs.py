@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from workbench.cli import lab_fleet, run
+from workbench.cli.context import settings
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import Fleet, FleetRun, LabHost
@@ -39,6 +40,7 @@ def asked_for(typed: str) -> FleetRun:
     app, found = typer.Typer(), []
     run.register(app)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "workspace", None)  # which other tests of the process have chosen
         patch.setattr(lab_fleet, "run_over", lambda hosts, asked, *_, **__: found.append(asked))
         done = CliRunner().invoke(app, ["run", *typed.split()])
     assert done.exit_code == 0, done.output

@@ -22,7 +22,6 @@ from workbench.domain.messages import ListCampaigns, Request, RunCampaign
 from workbench.domain.sessions import DescriptorText
 from workbench.tui.screens.campaign import campaign_screen
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
-from workbench.tui.screens.campaign.settings_form import SettingsForm
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.widgets.field import Cycle
@@ -120,18 +119,6 @@ async def test_cursor_default_and_unit_are_seen_before_anything_is_typed(
         await redrawn(pilot)
         shown = "".join(str(widget.render()) for widget in form.query(".more"))
         assert shown.startswith("h hides ")
-
-
-async def test_no_line_is_drawn_before_it_says_what_the_campaign_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(SettingsForm, "show", lambda *_, **__: None)
-    async with campaigning(PricingClient(tmp_path)) as pilot:
-        await until(pilot, lambda: "Cost" in screen_text(pilot.app), "the screen")
-        form = screen_of(pilot).form
-        assert form is not None
-        await until(pilot, lambda: form.made, "its lines")
-        assert "‹" not in await redrawn(pilot), "choices would stand on their first entries"
 
 
 async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
