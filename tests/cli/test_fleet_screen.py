@@ -20,6 +20,7 @@ from workbench.fleet.fleet_lifecycle import _tell_started
 from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding, HostState
 from workbench.fleet.leases import Leases
 from workbench.fleet.security import Secrets
+from workbench.paths import Workspace
 
 HOSTS = "kind: hosts\nhosts:\n  alpha: {kind: simulated}\n"
 LONGEST_S = 60.0
@@ -96,6 +97,23 @@ def test_a_command_that_ends_before_its_session_gives_its_sentence_and_its_code(
     assert ended.value.exit_code == 4
     assert capsys.readouterr().err.splitlines()[-1] == "no hosts"
     assert stand_in[1] == "workbench run --fleet hosts.yaml --headless --session demo-1 -- demo"
+
+
+def test_two_terminals_begin_a_session_each(
+    stand_in: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = fleet_screen.output_of(Workspace(tmp_path), FLEET.name, "demo-1")
+    with fleet_screen._opened(path) as other:
+        with pytest.raises(fleet_screen.typer.Exit):
+            fleet_screen.watch_over(FLEET, FleetRun("demo"))
+        assert "--session demo-2" in stand_in[-1]
+        for i in range(fleet_screen.MOST_OUTPUTS + 3):
+            fleet_screen._opened(path.with_name(f"m-{i}.log")).close()
+        other.write(b"it is still there")
+    assert path.read_bytes() == b"it is still there", "the output of a run that goes on is kept"
+    with pytest.raises(fleet_screen.typer.Exit):
+        fleet_screen.watch_over(FLEET, FleetRun("demo"))
+    assert "--session demo-1" in stand_in[-1], "nobody began it"
 
 
 def test_ctrl_c_before_there_is_a_screen_ends_the_run(

@@ -10,7 +10,6 @@ import typer
 from typer.testing import CliRunner
 
 from workbench.cli import lab_fleet, run
-from workbench.cli.context import settings
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import UsageError
 from workbench.domain.fleets import Fleet, FleetRun, LabHost
@@ -25,8 +24,9 @@ FLEET = Fleet("hosts", (LabHost("alpha", "simulated", "sim"),))
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """Of a fleet session `m1` that was begun and stopped."""
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Of a fleet session `m1` that was begun and stopped, by commands that name no workspace."""
+    monkeypatch.setattr("workbench.cli.context.settings.workspace", None)
     made = Workspace(tmp_path)
     session_path(made, "m1").parent.mkdir()
     session_path(made, "m1").touch()
@@ -40,7 +40,6 @@ def asked_for(typed: str) -> FleetRun:
     app, found = typer.Typer(), []
     run.register(app)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "workspace", None)  # which other tests of the process have chosen
         patch.setattr(lab_fleet, "run_over", lambda hosts, asked, *_, **__: found.append(asked))
         done = CliRunner().invoke(app, ["run", *typed.split()])
     assert done.exit_code == 0, done.output
@@ -82,6 +81,20 @@ def test_another_fleet_does_not_measure_it_again(workspace: Workspace) -> None:
     other = Fleet("others", FLEET.hosts)
     with pytest.raises(UsageError, match=r"--fleet hosts\.yaml .*and not --fleet others\.yaml"):
         as_begun(asked_for("--fleet others.yaml --session m1"), other, workspace)
+
+
+def test_a_campaign_is_the_same_by_any_path(workspace: Workspace) -> None:
+    own = workspace.root / "own.yaml"
+    own.write_text("kind: campaign")
+    (workspace.root / "link.yaml").symlink_to(own)
+    begun = asked_for(f"{own} --fleet hosts.yaml --session m1")
+    keep_begun(FleetFolder.of(workspace, "hosts").run("m1"), begun)
+    for name in ("link.yaml", "../{0}/own.yaml"):
+        path = workspace.root / name.format(workspace.root.name)
+        again = as_begun(asked_for(f"{path} --fleet hosts.yaml --session m1"), FLEET, workspace)
+        assert again.campaign == str(own)
+    with pytest.raises(UsageError, match=r"campaign .*own\.yaml and not other"):
+        as_begun(asked_for("other.yaml --fleet hosts.yaml --session m1"), FLEET, workspace)
 
 
 def test_a_campaign_that_was_changed_since_is_refused(workspace: Workspace) -> None:

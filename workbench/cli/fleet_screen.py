@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -53,6 +54,9 @@ def watch_over(fleet: Fleet, asked: FleetRun) -> None:
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
     path = output_of(workspace, fleet.name, name)
+    while asked.session is None and _is_written(path):  # another terminal begins that one
+        name = fresh_name(workspace, loaded.campaign.name, beside=name)
+        path = output_of(workspace, fleet.name, name)
     with _opened(path) as output:
         said = FollowedOutput(path, output.tell())
         child = _detached(sys.argv[1:], asked.session is None, name, output)
@@ -60,9 +64,9 @@ def watch_over(fleet: Fleet, asked: FleetRun) -> None:
     try:
         is_measured = _until_measured(child, folder, name, said)
     except KeyboardInterrupt:
-        _ended(child)
+        how = "was ended" if _ended(child) else "is asked to end, which takes longer than usual,"
         said.tell_new()
-        say(f"{name} was ended before its screen opened")
+        say(f"{name} {how} before its screen opened")
         raise
     if not is_measured:
         said.tell_new()
@@ -112,7 +116,8 @@ class FollowedOutput:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """To append to; the oldest of too many are removed. Raises `FleetError`."""
+    """To append to, and marked as written to while this process or one that it hands the file to
+    is there; the oldest of too many are removed. Raises `FleetError`."""
     from workbench import files
     from workbench.fleet.fleet_standing import FleetError
 
@@ -121,14 +126,28 @@ def _opened(path: Path) -> BinaryIO:
         others = [each for each in path.parent.glob("*.log") if each != path]
         others.sort(key=lambda each: each.stat().st_mtime)
         for each in others[: -(MOST_OUTPUTS - 1)]:
-            each.unlink(missing_ok=True)
-        return open(path, "ab", opener=files.opener)
+            if not _is_written(each):
+                each.unlink(missing_ok=True)
+        output = open(path, "ab", opener=files.opener)  # noqa: SIM115
+        with suppress(BlockingIOError):  # the command that goes on says who measures it
+            fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return output
     except OSError as error:
         raise FleetError(
             f"what the run says cannot be kept: {error.strerror}",
             where=str(path),
             remedy="Make room there, or give the command with --headless",
         ) from None
+
+
+def _is_written(path: Path) -> bool:
+    """Whether the command whose output that is may say more."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _detached(
@@ -160,10 +179,10 @@ def _until_measured(
         if any((each.session, each.pid) == (name, child.pid) for each in leases.measuring()):
             return True
         if time.monotonic() > deadline:
-            _ended(child)
+            how = "is ended" if _ended(child) else "is asked to end"
             said.tell_new()
             raise FleetError(
-                f"was not begun within {LONGEST_S:g} s, and is ended",
+                f"was not begun within {LONGEST_S:g} s, and {how}",
                 where=name,
                 remedy=f"See {folder.log}",
             )
@@ -172,11 +191,14 @@ def _until_measured(
     return False
 
 
-def _ended(child: subprocess.Popen[bytes]) -> None:
-    """Ask it to end; one that does not in time goes on by itself."""
+def _ended(child: subprocess.Popen[bytes]) -> bool:
+    """Ask it to end: whether it did in time; one that did not is left to end by itself."""
     child.terminate()
-    with suppress(subprocess.TimeoutExpired):
+    try:
         child.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _code(child: subprocess.Popen[bytes]) -> int:

@@ -228,7 +228,7 @@ def _as_typed(options: Mapping[str, object]) -> tuple[str, ...]:
         word
         for name, value in options.items()
         if value is not None
-        for word in (name, f"{value:g}" if isinstance(value, float) else str(value))
+        for word in (name, f"{value:.15g}" if isinstance(value, float) else str(value))
     )
 
 

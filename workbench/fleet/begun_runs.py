@@ -3,6 +3,7 @@ again, and must not say anything else, since all of it would be measured again."
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
 def _contradictions(begun: FleetRun, asked: FleetRun) -> list[str]:
     """What was said now and is not what was said then, in words."""
     found = []
-    if asked.named and asked.campaign != begun.campaign:
+    if asked.named and not _same_campaign(asked.campaign, begun.campaign):
         found.append(f"campaign {begun.named or begun.campaign} and not {asked.named}")
     if "--seed" in asked.options and asked.seed != begun.seed:
         found.append(f"seed {begun.seed} and not {asked.seed}")
@@ -78,6 +79,13 @@ def _contradictions(begun: FleetRun, asked: FleetRun) -> list[str]:
     if asked.oversubscribe and not begun.oversubscribe:
         found.append("no --oversubscribe")
     return found
+
+
+def _same_campaign(one: str, other: str) -> bool:
+    """Of the same name, or the same file by whatever path."""
+    with suppress(OSError):
+        return one == other or Path(one).samefile(other)
+    return False
 
 
 def _refuse_other_fleet(asked: FleetRun, name: str, workspace: Workspace) -> None:

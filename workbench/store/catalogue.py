@@ -42,11 +42,14 @@ def check_name(name: str) -> None:
         )
 
 
-def fresh_name(workspace: Workspace, campaign: str) -> str:
-    """The campaign's name and the counter after the highest one in use: `demo-3`."""
+def fresh_name(workspace: Workspace, campaign: str, *, beside: str = "") -> str:
+    """The campaign's name and the counter after the highest one in use: `demo-3`; `beside`: a name
+    that somebody is about to use."""
     counter = re.compile(rf"{re.escape(campaign)}-(\d+)")
     used = [
-        int(match[1]) for path in _entries(workspace) if (match := counter.fullmatch(path.stem))
+        int(match[1])
+        for stem in (beside, *(path.stem for path in _entries(workspace)))
+        if (match := counter.fullmatch(stem))
     ]
     return f"{campaign}-{max(used, default=0) + 1}"
 

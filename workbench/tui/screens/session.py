@@ -294,6 +294,9 @@ class SessionScreen(WorkbenchScreen):
         self.tell(ContinueRun(self.opened.session), "goes on")
 
     def action_stop(self) -> None:
+        if self.opened.live.view.on_hosts:
+            self._stop_hosts("Stop", StopRun(self.opened.session))
+            return
         self.confirm(
             "Stop the run?",
             "It ends after the sample that is being measured. It can be resumed.",
@@ -310,11 +313,22 @@ class SessionScreen(WorkbenchScreen):
                 "is given up",
             )
             return
+        if self.opened.live.view.on_hosts:
+            self._stop_hosts("Abort", StopRun(self.opened.session, abort=True))
+            return
         self.confirm(
             "Abort the run?",
             "It ends now; the sample that is being measured is lost. It can be resumed.",
             StopRun(self.opened.session, abort=True),
             f"ends now; {self.key('run.resume')} resumes it then",
+        )
+
+    def _stop_hosts(self, how: str, request: StopRun) -> None:
+        self.confirm(
+            f"{how} the run?",
+            "The hosts end now and keep what they have measured. The same command goes on with it.",
+            request,
+            f"its hosts are told to end; `workbench show {self.opened.session}` says how to go on",
         )
 
     def action_rescue(self) -> None:
