@@ -27,6 +27,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.fleets import FleetRun
 from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.fleet.fleet_runs import FleetOutcome, run_over_fleet
+from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.security import configure, made
 from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
@@ -145,6 +146,7 @@ def lab_s(campaign: Campaign, costs: LabCosts) -> float:
 WORKERS = """
 import asyncio, json, sys
 from distributed import Worker
+from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.security import Secrets, configure
 async def main():
     told = json.loads(sys.stdin.readline())
@@ -162,6 +164,7 @@ asyncio.run(main())
 SCHEDULER = """
 import asyncio, json, sys
 from distributed import Scheduler
+from workbench.fleet.fleet_standing import FleetFolder
 from workbench.fleet.security import Secrets, configure
 async def main():
     told = json.loads(sys.stdin.readline())
@@ -250,11 +253,13 @@ def at_rest(hosts: int, seconds: float) -> None:
         subprocess.run([*workbench, "fleet", "up", str(path)], **given)  # the keeper goes on
         try:
             latest = time.monotonic() + LONGEST_UP_S
-            while len(workers := processes_of("workbench.fleet.lab_worker", name)) < hosts:
+            while (up := hosts_up(name)) < hosts:
                 if time.monotonic() > latest:
-                    sys.exit(f"{len(workers)} of {hosts} hosts came up in {LONGEST_UP_S:g} s")
+                    sys.exit(f"{up} of {hosts} hosts came up in {LONGEST_UP_S:g} s")
                 time.sleep(1.0)
             time.sleep(SETTLING_S)
+            workers = processes_of("workbench.fleet.lab_worker", name)
+            assert len(workers) == hosts, workers
             keeper = processes_of("workbench.fleet.keeper", name)
             assert len(keeper) == 1, keeper
             before = cpu_s(keeper[0]), sum(map(cpu_s, workers))
@@ -268,6 +273,12 @@ def at_rest(hosts: int, seconds: float) -> None:
             )
         finally:
             subprocess.run([*workbench, "fleet", "down", str(path)], check=True, **given)
+
+
+def hosts_up(workspace: str) -> int:
+    """As its keeper sees them."""
+    standing = FleetFolder.of(Workspace(Path(workspace)), "hosts").read()
+    return 0 if standing is None else sum(host.state == "up" for host in standing.hosts)
 
 
 def processes_of(module: str, workspace: str) -> list[int]:
