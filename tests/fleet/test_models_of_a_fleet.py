@@ -152,9 +152,9 @@ async def folded_by_the_hosts_file(
     assert math.exp(mean["one"] - mean["other"]) == pytest.approx(factor.value)
     assert all("throughput_rps" in a.kpis for a in kept.anchors)
 
-    # Where anchor points failed the campaign is whole, and it is told what comes of that.
+    # Where anchor points failed the session is not whole: the command that goes on measures them.
     order = own["one"]
-    del dispatch.gathered[order.shard.key]
+    found = dispatch.gathered.pop(order.shard.key)
     dispatch.set_aside[order.shard.key] = OpenShard(order, failures={"one": "tinyproxy ended"})
     outcome, between = await folded_session(work, dispatch, 1.0)
     assert outcome.compared is None
@@ -165,7 +165,12 @@ async def folded_by_the_hosts_file(
     finished = stored.everything()[0][-1].fact
     stored.shut()
     assert isinstance(finished, RunFinished)
-    assert (finished.outcome, finished.note) == ("done", outcome.note)
+    assert not outcome.is_whole
+    assert (finished.outcome, finished.note) == ("stopped", outcome.note)
+    anew = Dispatch(None, orders, own, Ledger(folder.run("s"), {}), print)  # type: ignore[arg-type]
+    anew.gathered = {**dispatch.gathered, order.shard.key: found}
+    outcome, between = await folded_session(work, anew, 1.0)
+    assert (outcome.note, outcome.is_whole, outcome.compared is None) == ("", True, False)
 
     # What a session that lacks a shard had told is told once when it is completed.
     noted = [Noted("info", text) for text in ("one: from its shard", "from the fleet")]
@@ -193,7 +198,8 @@ async def folded_by_the_hosts_file(
     # A host that measured nothing of the campaign has nothing that would have to be compared.
     alone = replace(work, shards=orders[:1])
     del dispatch.set_aside[order.shard.key]
-    assert (await folded_session(alone, dispatch, 1.0))[0].note == ""
+    outcome, _ = await folded_session(alone, dispatch, 1.0)
+    assert (outcome.note, outcome.is_whole) == ("", True)
 
 
 async def asked_beside_a_damaged_session(engine: Engine, pieces: list[ShardSession]) -> None:

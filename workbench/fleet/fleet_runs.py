@@ -88,7 +88,8 @@ class FleetOutcome:
     anchor_samples: int
     """Besides, at the points that every host measures."""
     is_whole: bool
-    """Whether all of the campaign was measured; if not, the same command goes on with the rest."""
+    """Whether all of the campaign was measured, and the anchor points of all hosts that measured
+    it; if not, the same command goes on with the rest."""
     anchor_lab_s: float = 0.0
     """Of `lab_s`, at anchor points, of all hosts."""
 
@@ -330,12 +331,13 @@ async def folded_session(
     if compared is not None:
         compared = on_reference(compared, _breakpoints(pieces))
     note = _note(work, dispatch, pieces, compared)
+    is_whole = not missing and not _without_anchors(work, dispatch, pieces)
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
     lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
     frame = FoldedAs(
         campaign, work.loaded.descriptors, lab,
-        work.asked.seed, began, note, not missing, told,
+        work.asked.seed, began, note, is_whole, told,
     )  # fmt: skip
     between = folder.run(name) / session_path(work.workspace, name).name
     await fold(pieces, frame, compared, between)
@@ -351,7 +353,7 @@ async def folded_session(
         lab_s=lab_s,
         samples=sum(piece.finished.samples for piece in pieces),
         anchor_samples=sum(piece.finished.samples for piece in anchors),
-        is_whole=not missing,
+        is_whole=is_whole,
         anchor_lab_s=sum(piece.gathered.result.lab_s for piece in anchors),
     )
     return outcome, between
@@ -366,9 +368,9 @@ def _note(
     """What is missing of a campaign, and of what models need of it; empty where nothing is."""
     hosts = {piece.host for piece in pieces if piece.samples}
     missing = dispatch.missing(work.shards)
+    needed = _without_anchors(work, dispatch, pieces)
     for host, order in work.own.items():
-        # A host that was never there, and measured nothing, needs no anchor points.
-        if order.shard.key in dispatch.set_aside or (len(hosts) > 1 and host in hosts):
+        if order.shard.key in dispatch.set_aside or host in needed:
             missing += [f"anchor points of {host}, {why}" for why in dispatch.missing([order])]
     said = [f"not measured: {'; '.join(missing)}"] if missing else []
     alone = sorted(hosts - terms_of(compared, work.loaded.campaign.kpi).keys())
@@ -378,6 +380,17 @@ def _note(
             "this session"
         )
     return "; ".join(said)
+
+
+def _without_anchors(
+    work: FleetWork, dispatch: Dispatch, pieces: Sequence[ShardSession]
+) -> set[str]:
+    """Hosts whose anchor points are to be measured yet: nothing tells how their samples compare
+    with those of others. A host that measured nothing needs none, nor does one alone."""
+    hosts = {piece.host for piece in pieces if piece.samples}
+    if len(hosts) < 2:
+        return set()
+    return {h for h in hosts & work.own.keys() if work.own[h].shard.key not in dispatch.gathered}
 
 
 def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:
