@@ -3,26 +3,74 @@ again, and must not say anything else, since all of it would be measured again."
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from workbench import files
+from workbench import files, locks
 from workbench.domain import codec
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.fleets import Fleet, FleetRun
-from workbench.fleet.fleet_standing import FleetFolder
+from workbench.fleet.fleet_standing import FleetError, FleetFolder
 from workbench.log import logger
 from workbench.paths import Workspace
 from workbench.store.catalogue import check_name, session_path
 
+POLL_S = 0.1
+LONGEST_S = 120.0
+"""Until another command has begun its session: it may start the engine for that."""
+
 log = logger("fleet")
+
+
+@asynccontextmanager
+async def only_one_begins(folder: FleetFolder) -> AsyncIterator[None]:
+    """Nobody else begins a run of that fleet meanwhile: two that are given the same name would
+    write over what the other is begun with. Raises `FleetError` after a while."""
+    lock = folder.beginning
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            while not lock.take(locks.own(folder.root)):  # noqa: ASYNC110 - it rings no bell
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        who = f" {holder.pid}" if (holder := lock.holder()) else ""
+        raise FleetError(
+            f"another run is still being begun, by process{who}",
+            where=folder.root.name,
+            remedy="Try again later, or end that process",
+        ) from None
+    except OSError as error:
+        raise _not_kept(folder.root, error) from error
+    try:
+        yield
+    finally:
+        lock.free()
+
+
+def must_keep_begun(kept: Path, asked: FleetRun) -> None:
+    """The same, before anything is measured. Raises `FleetError` where nothing of it can be kept:
+    nobody could say later what goes on with the run."""
+    try:
+        keep_begun(kept, asked)
+    except OSError as error:
+        if _read(kept) is None:
+            raise _not_kept(kept, error) from error
 
 
 def keep_begun(kept: Path, asked: FleetRun) -> None:
     """Write it down in the run's folder. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(kept / "begun.json", codec.dumps(codec.to_plain(asked)))
+
+
+def _not_kept(place: Path, error: OSError) -> FleetError:
+    return FleetError(
+        f"what the run is begun with cannot be kept: {error.strerror or error}",
+        where=str(place),
+        remedy="Make room there, and let it be read and written; nothing was measured",
+    )
 
 
 def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
@@ -33,7 +81,7 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
     Raises
     ------
     UsageError : the session was begun with another campaign, seed, lab or pace, or by the fleet of
-        another hosts file.
+        another hosts file; or no campaign is named, and nothing says what it was begun with.
     """
     name = asked.session
     if name is None:
@@ -44,6 +92,13 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
     begun = _read(FleetFolder.of(workspace, fleet.name).run(name))
     if begun is None:
         _refuse_other_fleet(asked, name, workspace)
+        if not asked.named:
+            raise UsageError(
+                "no campaign is named, and nothing is kept here of what it was begun with",
+                where=name,
+                remedy="Choose another --session; to go on with one that a fleet has not measured "
+                f"whole, give the whole command that `workbench show {name}` tells",
+            )
         return asked
     differ = list(_contradictions(begun, asked))
     if differ:

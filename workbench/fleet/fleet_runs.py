@@ -30,7 +30,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.begun_runs import keep_begun
+from workbench.fleet.begun_runs import must_keep_begun, only_one_begins
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
 from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
 from workbench.fleet.dispatch import Dispatch
@@ -139,6 +139,33 @@ async def run_over_fleet(
     UsageError : hosts have labs of different kinds, or the session was begun with another campaign.
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
+    async with only_one_begins(FleetFolder.of(workspace, fleet.name)):
+        work = await _work(loaded, asked, fleet, workspace)
+        reports = await _begun(work, tell, connect, stop)
+    if reports is None:
+        return await _measured(work, tell, None)
+    name, command = work.name, work.looks.command
+    tell(f"watch it on the screens: `workbench` in a terminal, session {name}")
+
+    def tell_all(text: str) -> None:
+        tell(text)
+        reports.note(text)
+
+    try:
+        return await _unless_stopped(_measured(work, tell_all, reports), reports, command)
+    except WorkbenchError as error:
+        outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
+        with suppress(WorkbenchError):
+            await reports.end(RunFinished(outcome, 0, 0, 0.0, 0.0, (), error.what))
+        raise
+    finally:
+        await reports.close()
+
+
+async def _work(
+    loaded: LoadedCampaign, asked: FleetRun, fleet: Fleet, workspace: Workspace
+) -> FleetWork:
+    """What is to be measured, under which name. Raises `UsageError`."""
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
@@ -152,28 +179,43 @@ async def run_over_fleet(
         loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
     )
     _lab_kind(work)
+    return work
+
+
+async def _begun(
+    work: FleetWork, tell: Tell, connect: Connect | None, stop: StopAsked | None
+) -> FleetReports | None:
+    """The session that is begun, once what it is begun with is kept; None: nobody is told of one.
+
+    Raises
+    ------
+    SessionTaken, FleetError
+    """
+    name, asked = work.name, work.asked
+    is_new = not session_path(work.workspace, name).exists()
+    folder = FleetFolder.of(work.workspace, work.fleet.name)
+    if connect is None and not is_new:
+        raise SessionTaken("exists already", where=name, remedy="Choose another --session")
     if connect is None:
-        if session_path(workspace, name).exists():
-            raise SessionTaken("exists already", where=name, remedy="Choose another --session")
-        return await _measured(work, tell, None)
-    begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
-    reports = FleetReports(_in_place(workspace, connect), begin, stop)
-    await reports.begin(looks.look)
-    tell(f"watch it on the screens: `workbench` in a terminal, session {name}")
-
-    def tell_all(text: str) -> None:
-        tell(text)
-        reports.note(text)
-
+        must_keep_begun(folder.run(name), asked)
+        _keep_cut(work, tell)
+        return None
+    if is_new:
+        folder.forget_run(name)  # of a session that is there no more
+        must_keep_begun(folder.run(name), asked)
+    begin = BeginFleetSession(name, _created(work), _plan(work), work.looks.first, os.getpid())
+    reports = FleetReports(_in_place(work.workspace, connect), begin, stop)
     try:
-        return await _unless_stopped(_measured(work, tell_all, reports), reports, looks.command)
+        await reports.begin(work.looks.look)
+        if not is_new:  # of one that somebody else measures all stays as it is
+            must_keep_begun(folder.run(name), asked)
     except WorkbenchError as error:
-        outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
-        with suppress(WorkbenchError):
-            await reports.end(RunFinished(outcome, 0, 0, 0.0, 0.0, (), error.what))
-        raise
-    finally:
         await reports.close()
+        if is_new and isinstance(error, SessionTaken):
+            folder.forget_run(name)
+        raise
+    _keep_cut(work, tell)
+    return reports
 
 
 def _in_place(workspace: Workspace, connect: Connect) -> Connect:
@@ -227,7 +269,6 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         f"{counted(len(fleet.hosts), 'host')}, session {name}"
     )
     folder = FleetFolder.of(workspace, fleet.name)
-    _keep_cut(work, tell)
     await let_end(folder)
     measure = _measures(work, tell)
     try:
@@ -259,7 +300,6 @@ def _keep_cut(work: FleetWork, tell: Tell) -> None:
     folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
     try:
         keep_cut(folder, work.cut)
-        keep_begun(folder, work.asked)
     except OSError as error:
         tell(
             f"warning: what the campaign was cut into cannot be kept in {folder} "
