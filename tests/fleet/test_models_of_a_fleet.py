@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from workbench import __version__
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.errors import DataError
-from workbench.domain.events import Event, Noted, RunFinished
+from workbench.domain.events import Event, Noted, RunFinished, SessionCreated
 from workbench.domain.fleets import (
     Fleet,
     FleetRun,
@@ -184,6 +185,14 @@ async def folded_by_the_hosts_file(
     texts = [e.fact.text for e in stored.everything()[0] if isinstance(e.fact, Noted)]
     stored.shut()
     assert [texts.count(note.text) for note in noted] == [1, 1]
+
+    # A shard that was measured before an update was measured by what there was then.
+    older = replace(pieces[1], created=replace(pieces[1].created, tool_version="0.1"))
+    await fold([older, pieces[0]], FoldedAs(loaded.campaign, (), "sim", 1, 1.0), None, between)
+    stored = open_session(between, read_only=True)
+    (made,) = (e.fact for e in stored.everything()[0] if isinstance(e.fact, SessionCreated))
+    stored.shut()
+    assert made.tool_version == f"0.1 / {__version__}"
 
     # By the commanding host's clock, where a host's is an hour ahead.
     piece = replace(pieces[0], gathered=replace(pieces[0].gathered, ahead_s=3600.0))

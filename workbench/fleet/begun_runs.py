@@ -4,15 +4,18 @@ again, and must not say anything else, since all of it would be measured again."
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
 from workbench import files, locks
 from workbench.domain import codec
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.fleets import Fleet, FleetRun
+from workbench.domain.messages import Viewed, ViewSession
 from workbench.fleet.fleet_standing import FleetError, FleetFolder
 from workbench.log import logger
 from workbench.paths import Workspace
@@ -23,6 +26,7 @@ LONGEST_S = 120.0
 """Until another command has begun its session: it may start the engine for that."""
 
 log = logger("fleet")
+Asks = Callable[[ViewSession], Awaitable[Viewed]]
 
 
 @asynccontextmanager
@@ -55,7 +59,8 @@ def must_keep_begun(kept: Path, asked: FleetRun) -> None:
     try:
         keep_begun(kept, asked)
     except OSError as error:
-        if _read(kept) is None:
+        before = _read(kept)
+        if before is None or before.id != asked.id:
             raise _not_kept(kept, error) from error
 
 
@@ -63,6 +68,47 @@ def keep_begun(kept: Path, asked: FleetRun) -> None:
     """Write it down in the run's folder. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(kept / "begun.json", codec.dumps(codec.to_plain(asked)))
+
+
+def new_id() -> str:
+    """Of a run that nobody has begun."""
+    return token_hex(8)
+
+
+async def id_of_run(
+    asked: FleetRun, campaign: Campaign, name: str, kept: Path, asks: Asks | None
+) -> str:
+    """By what its hosts know the shards of a run: as it is kept with what the run was begun with;
+    where that is lost, as its session says.
+
+    Parameters
+    ----------
+    kept : the run's folder.
+    asks : how the session is looked at; None: where nothing is kept the run is a new one.
+
+    Raises
+    ------
+    UsageError : all that is left of the run is its session, of another campaign or seed.
+    """
+    begun = _read(kept)
+    if begun is not None:
+        return begun.id
+    if asks is None:
+        return new_id()
+    view = (await asks(ViewSession(name))).view
+    same = (view.campaign and _plain(view.campaign), view.seed) == (_plain(campaign), asked.seed)
+    if view.fleet is not None and not same:
+        raise UsageError(
+            "was begun with another campaign or seed than these",
+            where=name,
+            remedy=f"Give the whole command that `workbench show {name}` tells, or choose another "
+            "--session",
+        )
+    return view.fleet.run if view.fleet is not None else ""
+
+
+def _plain(campaign: Campaign) -> bytes:
+    return codec.dumps(codec.to_plain(campaign))
 
 
 def _not_kept(place: Path, error: OSError) -> FleetError:

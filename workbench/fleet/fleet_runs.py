@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +26,12 @@ from workbench.domain.events import RunFinished, SessionCreated
 from workbench.domain.fleet_requests import BeginFleetSession
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, ShardOrder
 from workbench.domain.lab import HostFacts
+from workbench.domain.messages import Viewed, ViewSession
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.begun_runs import must_keep_begun, only_one_begins
+from workbench.fleet.begun_runs import Asks, id_of_run, must_keep_begun, new_id, only_one_begins
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
 from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
 from workbench.fleet.dispatch import Dispatch
@@ -140,7 +141,7 @@ async def run_over_fleet(
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
     async with only_one_begins(FleetFolder.of(workspace, fleet.name)):
-        work = await _work(loaded, asked, fleet, workspace)
+        work = await _work(loaded, asked, fleet, workspace, connect)
         reports = await _begun(work, tell, connect, stop)
     if reports is None:
         return await _measured(work, tell, None)
@@ -163,23 +164,48 @@ async def run_over_fleet(
 
 
 async def _work(
-    loaded: LoadedCampaign, asked: FleetRun, fleet: Fleet, workspace: Workspace
+    loaded: LoadedCampaign,
+    asked: FleetRun,
+    fleet: Fleet,
+    workspace: Workspace,
+    connect: Connect | None,
 ) -> FleetWork:
-    """What is to be measured, under which name. Raises `UsageError`."""
+    """What is to be measured, under which name and keys. Raises `UsageError`."""
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
     folder = FleetFolder.of(workspace, fleet.name)
-    cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
-    if session_path(workspace, name).exists():
-        must_be_as_begun(folder.run(name), cut.cut, name)
+    kept = folder.run(name)
+    is_there = session_path(workspace, name).exists()
+    if connect is not None and not is_there:
+        folder.forget_run(name)  # of a session that is there no more
+        asked = replace(asked, id=new_id())
+    else:
+        asks = _asks(connect) if connect is not None else None
+        asked = replace(asked, id=await id_of_run(asked, loaded.campaign, name, kept, asks))
+    cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, kept)
+    if is_there:
+        must_be_as_begun(kept, cut.cut, name)
     total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
     looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
-    looks.command = asked.command(name)
+    looks.command, looks.run = asked.command(name), asked.id
     work = FleetWork(
         loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
     )
     _lab_kind(work)
     return work
+
+
+def _asks(connect: Connect) -> Asks:
+    """Of the workspace's engine, which has its sessions open."""
+
+    async def asked(request: ViewSession) -> Viewed:
+        client = await connect()
+        try:
+            return await client.ask(request)
+        finally:
+            await client.close()
+
+    return asked
 
 
 async def _begun(
@@ -201,7 +227,6 @@ async def _begun(
         _keep_cut(work, tell)
         return None
     if is_new:
-        folder.forget_run(name)  # of a session that is there no more
         must_keep_begun(folder.run(name), asked)
     begin = BeginFleetSession(name, _created(work), _plan(work), work.looks.first, os.getpid())
     reports = FleetReports(_in_place(work.workspace, connect), begin, stop)
