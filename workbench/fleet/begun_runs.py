@@ -39,9 +39,9 @@ async def only_one_begins(folder: FleetFolder) -> AsyncIterator[None]:
             while not lock.take(locks.own(folder.root)):  # noqa: ASYNC110 - it rings no bell
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
-        who = f" {holder.pid}" if (holder := lock.holder()) else ""
+        who = f"process {holder.pid}" if (holder := lock.holder()) else "another process"
         raise FleetError(
-            f"another run is still being begun, by process{who}",
+            f"another run is still being begun, by {who}",
             where=folder.root.name,
             remedy="Try again later, or end that process",
         ) from None
@@ -54,8 +54,8 @@ async def only_one_begins(folder: FleetFolder) -> AsyncIterator[None]:
 
 
 def must_keep_begun(kept: Path, asked: FleetRun) -> None:
-    """The same, before anything is measured. Raises `FleetError` where nothing of it can be kept:
-    nobody could say later what goes on with the run."""
+    """Write it down in the run's folder, before anything is measured. Raises `FleetError` where it
+    cannot be kept, nor was before: nobody could say later what goes on with the run."""
     try:
         keep_begun(kept, asked)
     except OSError as error:
@@ -65,7 +65,7 @@ def must_keep_begun(kept: Path, asked: FleetRun) -> None:
 
 
 def keep_begun(kept: Path, asked: FleetRun) -> None:
-    """Write it down in the run's folder. Raises `OSError`."""
+    """The same. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(kept / "begun.json", codec.dumps(codec.to_plain(asked)))
 
