@@ -139,6 +139,15 @@ def test_anchor_points_that_fail_are_tried_again_before_anything_else(
         (text,) = without
         assert "no factor says how it compares" in text
         assert "no model learns from a session with it" in text
+        assert "the same command with the session's name measures the anchor points" in text
+
+        # Which is so: another command on the same ledger gives that host them, and nobody else.
+        client.given.clear()
+        again = Dispatch(client, orders, anchored, Ledger(tmp_path / "kept", {}), said.append)
+        again.hosts = dispatch.hosts
+        asyncio.run(asyncio.wait_for(again.run(), 30.0))
+        assert [key for key in client.given if key not in HOSTS] == [mine]
+        assert not again.missing((*orders, *anchored.values()))
 
 
 def test_hosts_are_judged_by_three_and_read_once(

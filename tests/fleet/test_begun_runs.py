@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -11,12 +13,15 @@ from typer.testing import CliRunner
 
 from workbench.cli import lab_fleet, run
 from workbench.descriptors.loading import load_campaign
-from workbench.domain.errors import UsageError
+from workbench.domain import codec
+from workbench.domain.errors import EngineError, SessionTaken, UsageError
+from workbench.domain.fleet_requests import BeginFleetSession
 from workbench.domain.fleets import Fleet, FleetRun, LabHost
 from workbench.fleet.begun_runs import as_begun, keep_begun
 from workbench.fleet.cuts import cut_orders, keep_cut
 from workbench.fleet.fleet_runs import run_over_fleet
-from workbench.fleet.fleet_standing import FleetFolder
+from workbench.fleet.fleet_standing import FleetError, FleetFolder
+from workbench.locks import Holder
 from workbench.paths import Workspace
 from workbench.store.catalogue import session_path
 
@@ -75,6 +80,86 @@ def test_what_contradicts_it_is_refused_with_the_whole_command(
     assert said in str(refused.value)
     whole = "`workbench run demo --fleet hosts.yaml --share 2 --session m1 --seed 7`"
     assert whole in str(refused.value)
+
+
+@pytest.mark.parametrize("left", [None, b"", b"{"])
+def test_what_nothing_is_kept_of_is_not_gone_on_with_by_another_campaign(
+    workspace: Workspace, left: bytes | None
+) -> None:
+    """Where no campaign is named that is `demo`: all of it would be measured into the session."""
+    kept = FleetFolder.of(workspace, "hosts").run("m1") / "begun.json"
+    kept.unlink() if left is None else kept.write_bytes(left)
+    with pytest.raises(UsageError, match="give the whole command that `workbench show m1` tells"):
+        as_begun(asked_for("--fleet hosts.yaml --session m1"), FLEET, workspace)
+    named = asked_for("demo --fleet hosts.yaml --session m1 --seed 7")
+    assert as_begun(named, FLEET, workspace) == named
+
+
+class Begins:
+    """An engine that is told of a session: what was kept of its run by then."""
+
+    def __init__(self, kept: Path, refuses: bool = False) -> None:
+        self.kept, self.refuses, self.found = kept / "begun.json", refuses, list[bytes]()
+
+    async def __call__(self) -> Any:
+        return self
+
+    async def ask(self, request: object) -> None:
+        if isinstance(request, BeginFleetSession):
+            self.found.append(self.kept.read_bytes())
+            if self.refuses:
+                raise SessionTaken("is being measured by process 1", where=request.session)
+            raise EngineError("the engine hung up")
+
+    async def close(self) -> None:
+        pass
+
+
+def test_what_a_run_is_begun_with_is_kept_before_its_session(workspace: Workspace) -> None:
+    """Else a command that is killed in between leaves a session that nobody knows the campaign of;
+    one that is refused leaves nothing."""
+    asked = asked_for("demo --fleet hosts.yaml --session m2 --seed 9")
+    kept = FleetFolder.of(workspace, "hosts").run("m2")
+    for refuses in (False, True):
+        engine: Any = Begins(kept, refuses)
+        error = SessionTaken if refuses else EngineError
+        with pytest.raises(error):
+            asyncio.run(run_over_fleet(asked, FLEET, workspace, print, engine))
+        assert len(engine.found) == 1
+        assert codec.loads(engine.found[0])["seed"] == 9
+        assert (kept / "begun.json").exists() != refuses
+
+
+def test_one_that_is_refused_changes_nothing_of_what_is_measured(workspace: Workspace) -> None:
+    kept = FleetFolder.of(workspace, "hosts").run("m1")
+    before = (kept / "begun.json").read_bytes()
+    asked = FleetRun("table2", "m1", seed=3)
+    engine: Any = Begins(kept, refuses=True)
+    with pytest.raises(SessionTaken):
+        asyncio.run(run_over_fleet(asked, FLEET, workspace, print, engine))
+    assert (kept / "begun.json").read_bytes() == before
+
+
+def test_no_session_is_begun_where_nothing_can_be_kept(workspace: Workspace) -> None:
+    runs = FleetFolder.of(workspace, "hosts").run("m2").parent
+    shutil.rmtree(runs)
+    runs.touch()
+    engine: Any = Begins(runs)
+    with pytest.raises(FleetError, match=r"begun with cannot be kept.*nothing was measured"):
+        asyncio.run(run_over_fleet(FleetRun("demo", "m2"), FLEET, workspace, print, engine))
+    assert not engine.found
+
+
+def test_two_do_not_begin_at_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.fleet.begun_runs.LONGEST_S", 0.05)
+    folder = FleetFolder.of(workspace, "hosts")
+    other = folder.beginning
+    assert other.take(Holder(12345, "elsewhere"))
+    engine: Any = Begins(folder.run("m2"))
+    with pytest.raises(FleetError, match="is still being begun, by process 12345"):
+        asyncio.run(run_over_fleet(FleetRun("demo", "m2"), FLEET, workspace, print, engine))
+    assert not engine.found
+    other.free()
 
 
 def test_another_fleet_does_not_measure_it_again(workspace: Workspace) -> None:

@@ -95,6 +95,31 @@ def test_what_is_meant_for_a_host_waits_for_it_as_long_as_it_may_come(
     assert client.by == dict(zip(keys, ("beta" if alone else "alpha", "beta"), strict=True))
 
 
+@pytest.mark.parametrize(("looks", "has_shards"), [(40, True), (10**6, True), (10**6, False)])
+def test_anchor_points_of_a_host_that_comes_late_are_waited_for_where_it_has_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, has_shards: bool
+) -> None:
+    """All else is measured, and without them no model learns from it."""
+    monkeypatch.setattr("workbench.fleet.patience.RETURN_S", 30.0 if looks == 40 else 0.1)
+    client, orders = made(0), orders_of(tmp_path)
+    first = dispatch_of(tmp_path, client, orders, {})
+    if not has_shards:
+        first.hosts = {"beta": LabHost("beta", "simulated")}
+    asyncio.run(asyncio.wait_for(first.run(), 30.0))
+    assert ("alpha" in client.by.values()) == has_shards
+
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    anchors = {
+        host: ShardOrder("r", anchor(campaign, host=host, run="r", lab="sim", seed=1), ())
+        for host in HOSTS
+    }
+    client.looks = looks
+    dispatch = dispatch_of(tmp_path, client, orders, anchors)
+    asyncio.run(asyncio.wait_for(dispatch.run(), 30.0))
+    assert not dispatch.missing((*orders, anchors["beta"]))
+    assert bool(dispatch.missing([anchors["alpha"]])) == (looks != 40)
+
+
 class NobodyYet(AlphaComesLate):
     """All of them wait in the queue of Slurm at the first looks."""
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from workbench import __version__
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import codec
 from workbench.domain.errors import DataError
-from workbench.domain.events import Event, Noted, RunFinished
+from workbench.domain.events import Event, Noted, RunFinished, SessionCreated
 from workbench.domain.fleets import (
     Fleet,
     FleetRun,
@@ -152,9 +153,9 @@ async def folded_by_the_hosts_file(
     assert math.exp(mean["one"] - mean["other"]) == pytest.approx(factor.value)
     assert all("throughput_rps" in a.kpis for a in kept.anchors)
 
-    # Where anchor points failed the campaign is whole, and it is told what comes of that.
+    # Where anchor points failed the session is not whole: the command that goes on measures them.
     order = own["one"]
-    del dispatch.gathered[order.shard.key]
+    found = dispatch.gathered.pop(order.shard.key)
     dispatch.set_aside[order.shard.key] = OpenShard(order, failures={"one": "tinyproxy ended"})
     outcome, between = await folded_session(work, dispatch, 1.0)
     assert outcome.compared is None
@@ -165,7 +166,12 @@ async def folded_by_the_hosts_file(
     finished = stored.everything()[0][-1].fact
     stored.shut()
     assert isinstance(finished, RunFinished)
-    assert (finished.outcome, finished.note) == ("done", outcome.note)
+    assert not outcome.is_whole
+    assert (finished.outcome, finished.note) == ("stopped", outcome.note)
+    anew = Dispatch(None, orders, own, Ledger(folder.run("s"), {}), print)  # type: ignore[arg-type]
+    anew.gathered = {**dispatch.gathered, order.shard.key: found}
+    outcome, between = await folded_session(work, anew, 1.0)
+    assert (outcome.note, outcome.is_whole, outcome.compared is None) == ("", True, False)
 
     # What a session that lacks a shard had told is told once when it is completed.
     noted = [Noted("info", text) for text in ("one: from its shard", "from the fleet")]
@@ -180,6 +186,14 @@ async def folded_by_the_hosts_file(
     stored.shut()
     assert [texts.count(note.text) for note in noted] == [1, 1]
 
+    # A shard that was measured before an update was measured by what there was then.
+    older = replace(pieces[1], created=replace(pieces[1].created, tool_version="0.1"))
+    await fold([older, pieces[0]], FoldedAs(loaded.campaign, (), "sim", 1, 1.0), None, between)
+    stored = open_session(between, read_only=True)
+    (made,) = (e.fact for e in stored.everything()[0] if isinstance(e.fact, SessionCreated))
+    stored.shut()
+    assert made.tool_version == f"0.1 / {__version__}"
+
     # By the commanding host's clock, where a host's is an hour ahead.
     piece = replace(pieces[0], gathered=replace(pieces[0].gathered, ahead_s=3600.0))
     await fold([piece], FoldedAs(loaded.campaign, (), "sim", 1, 1.0), None, between)
@@ -193,7 +207,8 @@ async def folded_by_the_hosts_file(
     # A host that measured nothing of the campaign has nothing that would have to be compared.
     alone = replace(work, shards=orders[:1])
     del dispatch.set_aside[order.shard.key]
-    assert (await folded_session(alone, dispatch, 1.0))[0].note == ""
+    outcome, _ = await folded_session(alone, dispatch, 1.0)
+    assert (outcome.note, outcome.is_whole) == ("", True)
 
 
 async def asked_beside_a_damaged_session(engine: Engine, pieces: list[ShardSession]) -> None:

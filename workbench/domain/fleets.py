@@ -124,6 +124,8 @@ class FleetRun:
     options : of `run`, as given: what belongs to the campaign.
     fleet_options : the same of what belongs to the fleet, the hosts file among them.
     workspace : as given; empty: the usual one.
+    id : random, of the run, and part of its shards' keys: hosts hand over what they finished for
+        this run, and of no other. Empty: a run that was begun before there were any.
     """
 
     campaign: str
@@ -139,6 +141,7 @@ class FleetRun:
     options: tuple[str, ...] = ()
     fleet_options: tuple[str, ...] = ("--fleet", "HOSTS")
     workspace: str = ""
+    id: str = ""
 
     def command(self, session: str) -> str:
         """What goes on with it, to be typed."""
@@ -153,7 +156,8 @@ class Shard:
 
     Attributes
     ----------
-    key : 16 hex digits of what is to be measured: the same work has the same key everywhere.
+    key : 16 hex digits of what is to be measured and of the run that it is measured for: the same
+        work for that run has the same key everywhere.
     campaign : with these configurations only.
     seed : of this shard, so that two shards of a host do not share the luck of their starts.
     """
@@ -379,6 +383,7 @@ class FleetSeen:
     command : what goes on with the campaign, to be typed; empty: as it was said before.
     anchors, anchors_measured : what of `shards` and `measured` is of anchor points; 0 in sessions
         of before.
+    run : its id (`FleetRun.id`), which the keys of its shards go by; empty: as it was said before.
     """
 
     hosts: tuple[HostSeen, ...]
@@ -390,6 +395,7 @@ class FleetSeen:
     anchors: int = 0
     anchors_measured: int = 0
     command: str = ""
+    run: str = ""
 
     @property
     def lab_s(self) -> float:

@@ -401,8 +401,12 @@ class SessionView:
         if isinstance(fact, FleetSeen):
             before = self.fleet or FleetSeen((), 0, 0)
             hosts = {host.name: host for host in (*before.hosts, *fact.hosts)}
-            command = fact.command or before.command
-            self.fleet = replace(fact, hosts=tuple(hosts.values()), command=command)
+            self.fleet = replace(
+                fact,
+                hosts=tuple(hosts.values()),
+                command=fact.command or before.command,
+                run=fact.run or before.run,
+            )
             return ""  # what a host began or ended is noted in words besides
         if isinstance(fact, ShardFolded):
             self.shards.append(fact)

@@ -3,26 +3,120 @@ again, and must not say anything else, since all of it would be measured again."
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
-from workbench import files
+from workbench import files, locks
 from workbench.domain import codec
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.fleets import Fleet, FleetRun
-from workbench.fleet.fleet_standing import FleetFolder
+from workbench.domain.messages import Viewed, ViewSession
+from workbench.fleet.fleet_standing import FleetError, FleetFolder
 from workbench.log import logger
 from workbench.paths import Workspace
 from workbench.store.catalogue import check_name, session_path
 
+POLL_S = 0.1
+LONGEST_S = 120.0
+"""Until another command has begun its session: it may start the engine for that."""
+
 log = logger("fleet")
+Asks = Callable[[ViewSession], Awaitable[Viewed]]
+
+
+@asynccontextmanager
+async def only_one_begins(folder: FleetFolder) -> AsyncIterator[None]:
+    """Nobody else begins a run of that fleet meanwhile: two that are given the same name would
+    write over what the other is begun with. Raises `FleetError` after a while."""
+    lock = folder.beginning
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            while not lock.take(locks.own(folder.root)):  # noqa: ASYNC110 - it rings no bell
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        who = f"process {holder.pid}" if (holder := lock.holder()) else "another process"
+        raise FleetError(
+            f"another run is still being begun, by {who}",
+            where=folder.root.name,
+            remedy="Try again later, or end that process",
+        ) from None
+    except OSError as error:
+        raise _not_kept(folder.root, error) from error
+    try:
+        yield
+    finally:
+        lock.free()
+
+
+def must_keep_begun(kept: Path, asked: FleetRun) -> None:
+    """Write it down in the run's folder, before anything is measured. Raises `FleetError` where it
+    cannot be kept, nor was before: nobody could say later what goes on with the run."""
+    try:
+        keep_begun(kept, asked)
+    except OSError as error:
+        before = _read(kept)
+        if before is None or before.id != asked.id:
+            raise _not_kept(kept, error) from error
 
 
 def keep_begun(kept: Path, asked: FleetRun) -> None:
-    """Write it down in the run's folder. Raises `OSError`."""
+    """The same. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(kept / "begun.json", codec.dumps(codec.to_plain(asked)))
+
+
+def new_id() -> str:
+    """Of a run that nobody has begun."""
+    return token_hex(8)
+
+
+async def id_of_run(
+    asked: FleetRun, campaign: Campaign, name: str, kept: Path, asks: Asks | None
+) -> str:
+    """By what its hosts know the shards of a run: as it is kept with what the run was begun with;
+    where that is lost, as its session says.
+
+    Parameters
+    ----------
+    kept : the run's folder.
+    asks : how the session is looked at; None: where nothing is kept the run is a new one.
+
+    Raises
+    ------
+    UsageError : all that is left of the run is its session, of another campaign or seed.
+    """
+    begun = _read(kept)
+    if begun is not None:
+        return begun.id
+    if asks is None:
+        return new_id()
+    view = (await asks(ViewSession(name))).view
+    same = (view.campaign and _plain(view.campaign), view.seed) == (_plain(campaign), asked.seed)
+    if view.fleet is not None and not same:
+        raise UsageError(
+            "was begun with another campaign or seed than these",
+            where=name,
+            remedy=f"Give the whole command that `workbench show {name}` tells, or choose another "
+            "--session",
+        )
+    return view.fleet.run if view.fleet is not None else ""
+
+
+def _plain(campaign: Campaign) -> bytes:
+    return codec.dumps(codec.to_plain(campaign))
+
+
+def _not_kept(place: Path, error: OSError) -> FleetError:
+    return FleetError(
+        f"what the run is begun with cannot be kept: {error.strerror or error}",
+        where=str(place),
+        remedy="Make room there, and let it be read and written; nothing was measured",
+    )
 
 
 def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
@@ -33,7 +127,7 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
     Raises
     ------
     UsageError : the session was begun with another campaign, seed, lab or pace, or by the fleet of
-        another hosts file.
+        another hosts file; or no campaign is named, and nothing says what it was begun with.
     """
     name = asked.session
     if name is None:
@@ -44,6 +138,13 @@ def as_begun(asked: FleetRun, fleet: Fleet, workspace: Workspace) -> FleetRun:
     begun = _read(FleetFolder.of(workspace, fleet.name).run(name))
     if begun is None:
         _refuse_other_fleet(asked, name, workspace)
+        if not asked.named:
+            raise UsageError(
+                "no campaign is named, and nothing is kept here of what it was begun with",
+                where=name,
+                remedy="Choose another --session; to go on with one that a fleet has not measured "
+                f"whole, give the whole command that `workbench show {name}` tells",
+            )
         return asked
     differ = list(_contradictions(begun, asked))
     if differ:

@@ -23,6 +23,7 @@ from workbench.sampling.shards import (
     anchor,
     beginning,
     cut_again,
+    of_run,
     planned_in_one_place,
     split,
     whole,
@@ -78,7 +79,8 @@ def cut_orders(
         whatever hosts there are now and whatever size is asked for.
     """
     campaign, seed, lab = loaded.campaign, asked.seed, asked.lab or loaded.campaign.lab
-    cut, shards = _cut(loaded, asked, len(fleet.hosts), name, kept)
+    cut, found = _cut(loaded, asked, len(fleet.hosts), name, kept)
+    shards = [of_run(shard, asked.id) for shard in found]
 
     def order(shard: Shard) -> ShardOrder:
         return ShardOrder(
@@ -90,13 +92,12 @@ def cut_orders(
     hosts = [*present, *sorted(measured - set(present))]
     own: dict[str, ShardOrder] = {}
     if len(hosts) > 1:
-        own = {
-            host: order(anchor(campaign, host=host, run=name, lab=lab, seed=seed)) for host in hosts
-        }
+        anchors = (anchor(campaign, host=host, run=name, lab=lab, seed=seed) for host in hosts)
+        own = {host: order(of_run(a, asked.id)) for host, a in zip(hosts, anchors, strict=True)}
     wholes: dict[str, ShardOrder] = {}
     if cut.in_one_place:
         wholes = {
-            shard.key: order(whole(campaign, shard, run=name, lab=lab, seed=seed))
+            shard.key: order(of_run(whole(campaign, shard, run=name, lab=lab, seed=seed), asked.id))
             for shard in shards
         }
     return CutOrders(cut, tuple(map(order, shards)), own, wholes)

@@ -31,6 +31,7 @@ class FleetLooks:
     dispatch : who hands out the shards; another one where the fleet was started again.
     in_rounds : whether more is planned once all that is handed out is measured.
     command : what goes on with the campaign, to be typed.
+    run : its id.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class FleetLooks:
         in_rounds: bool = False,
     ) -> None:
         self._fleet, self._folder, self._total = fleet, folder, total
-        self.in_rounds, self.command = in_rounds, ""
+        self.in_rounds, self.command, self.run = in_rounds, "", ""
         self._anchors = {order.shard.key: host for host, order in own.items()}
         self._noise: dict[str, float | None] = {}
         self.dispatch: Dispatch | None = None
@@ -54,7 +55,7 @@ class FleetLooks:
         hosts = tuple(HostSeen(host.name, "starting") for host in self._fleet.hosts)
         return FleetSeen(
             hosts, self._total, 0, in_rounds=self.in_rounds, command=self.command,
-            anchors=len(self._anchors),
+            anchors=len(self._anchors), run=self.run,
         )  # fmt: skip
 
     async def look(self) -> FleetSeen:

@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,11 +26,12 @@ from workbench.domain.events import RunFinished, SessionCreated
 from workbench.domain.fleet_requests import BeginFleetSession
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, ShardOrder
 from workbench.domain.lab import HostFacts
+from workbench.domain.messages import Viewed, ViewSession
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
-from workbench.fleet.begun_runs import keep_begun
+from workbench.fleet.begun_runs import Asks, id_of_run, must_keep_begun, new_id, only_one_begins
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
 from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
 from workbench.fleet.dispatch import Dispatch
@@ -88,7 +89,8 @@ class FleetOutcome:
     anchor_samples: int
     """Besides, at the points that every host measures."""
     is_whole: bool
-    """Whether all of the campaign was measured; if not, the same command goes on with the rest."""
+    """Whether all of the campaign was measured, and the anchor points of all hosts that measured
+    it; if not, the same command goes on with the rest."""
     anchor_lab_s: float = 0.0
     """Of `lab_s`, at anchor points, of all hosts."""
 
@@ -138,26 +140,12 @@ async def run_over_fleet(
     UsageError : hosts have labs of different kinds, or the session was begun with another campaign.
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
-    name = asked.session or fresh_name(workspace, loaded.campaign.name)
-    check_name(name)
-    folder = FleetFolder.of(workspace, fleet.name)
-    cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, folder.run(name))
-    if session_path(workspace, name).exists():
-        must_be_as_begun(folder.run(name), cut.cut, name)
-    total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
-    looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
-    looks.command = asked.command(name)
-    work = FleetWork(
-        loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
-    )
-    _lab_kind(work)
-    if connect is None:
-        if session_path(workspace, name).exists():
-            raise SessionTaken("exists already", where=name, remedy="Choose another --session")
+    async with only_one_begins(FleetFolder.of(workspace, fleet.name)):
+        work = await _work(loaded, asked, fleet, workspace, connect)
+        reports = await _begun(work, tell, connect, stop)
+    if reports is None:
         return await _measured(work, tell, None)
-    begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
-    reports = FleetReports(_in_place(workspace, connect), begin, stop)
-    await reports.begin(looks.look)
+    name, command = work.name, work.looks.command
     tell(f"watch it on the screens: `workbench` in a terminal, session {name}")
 
     def tell_all(text: str) -> None:
@@ -165,7 +153,7 @@ async def run_over_fleet(
         reports.note(text)
 
     try:
-        return await _unless_stopped(_measured(work, tell_all, reports), reports, looks.command)
+        return await _unless_stopped(_measured(work, tell_all, reports), reports, command)
     except WorkbenchError as error:
         outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
         with suppress(WorkbenchError):
@@ -173,6 +161,86 @@ async def run_over_fleet(
         raise
     finally:
         await reports.close()
+
+
+async def _work(
+    loaded: LoadedCampaign,
+    asked: FleetRun,
+    fleet: Fleet,
+    workspace: Workspace,
+    connect: Connect | None,
+) -> FleetWork:
+    """What is to be measured, under which name and keys. Raises `UsageError`."""
+    name = asked.session or fresh_name(workspace, loaded.campaign.name)
+    check_name(name)
+    folder = FleetFolder.of(workspace, fleet.name)
+    kept = folder.run(name)
+    is_there = session_path(workspace, name).exists()
+    if connect is not None and not is_there:
+        folder.forget_run(name)  # of a session that is there no more
+        asked = replace(asked, id=new_id())
+    else:
+        asks = _asks(connect) if connect is not None else None
+        asked = replace(asked, id=await id_of_run(asked, loaded.campaign, name, kept, asks))
+    cut = await asyncio.to_thread(cut_orders, loaded, asked, fleet, name, kept)
+    if is_there:
+        must_be_as_begun(kept, cut.cut, name)
+    total, in_rounds = len(cut.shards) + len(cut.own), bool(cut.whole)
+    looks = FleetLooks(fleet, folder, cut.own, total, in_rounds=in_rounds)
+    looks.command, looks.run = asked.command(name), asked.id
+    work = FleetWork(
+        loaded, asked, fleet, workspace, name, cut.shards, cut.own, looks, cut.whole, cut.cut
+    )
+    _lab_kind(work)
+    return work
+
+
+def _asks(connect: Connect) -> Asks:
+    """Of the workspace's engine, which has its sessions open."""
+
+    async def asked(request: ViewSession) -> Viewed:
+        client = await connect()
+        try:
+            return await client.ask(request)
+        finally:
+            await client.close()
+
+    return asked
+
+
+async def _begun(
+    work: FleetWork, tell: Tell, connect: Connect | None, stop: StopAsked | None
+) -> FleetReports | None:
+    """The session that is begun, once what it is begun with is kept; None: nobody is told of one.
+
+    Raises
+    ------
+    SessionTaken, FleetError
+    """
+    name, asked = work.name, work.asked
+    is_new = not session_path(work.workspace, name).exists()
+    folder = FleetFolder.of(work.workspace, work.fleet.name)
+    if connect is None and not is_new:
+        raise SessionTaken("exists already", where=name, remedy="Choose another --session")
+    if connect is None:
+        must_keep_begun(folder.run(name), asked)
+        _keep_cut(work, tell)
+        return None
+    if is_new:
+        must_keep_begun(folder.run(name), asked)
+    begin = BeginFleetSession(name, _created(work), _plan(work), work.looks.first, os.getpid())
+    reports = FleetReports(_in_place(work.workspace, connect), begin, stop)
+    try:
+        await reports.begin(work.looks.look)
+        if not is_new:  # of one that somebody else measures all stays as it is
+            must_keep_begun(folder.run(name), asked)
+    except WorkbenchError as error:
+        await reports.close()
+        if is_new and isinstance(error, SessionTaken):
+            folder.forget_run(name)
+        raise
+    _keep_cut(work, tell)
+    return reports
 
 
 def _in_place(workspace: Workspace, connect: Connect) -> Connect:
@@ -226,7 +294,6 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
         f"{counted(len(fleet.hosts), 'host')}, session {name}"
     )
     folder = FleetFolder.of(workspace, fleet.name)
-    _keep_cut(work, tell)
     await let_end(folder)
     measure = _measures(work, tell)
     try:
@@ -258,7 +325,6 @@ def _keep_cut(work: FleetWork, tell: Tell) -> None:
     folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
     try:
         keep_cut(folder, work.cut)
-        keep_begun(folder, work.asked)
     except OSError as error:
         tell(
             f"warning: what the campaign was cut into cannot be kept in {folder} "
@@ -330,12 +396,13 @@ async def folded_session(
     if compared is not None:
         compared = on_reference(compared, _breakpoints(pieces))
     note = _note(work, dispatch, pieces, compared)
+    is_whole = not missing and not _without_anchors(work, dispatch, pieces)
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
     lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
     frame = FoldedAs(
         campaign, work.loaded.descriptors, lab,
-        work.asked.seed, began, note, not missing, told,
+        work.asked.seed, began, note, is_whole, told,
     )  # fmt: skip
     between = folder.run(name) / session_path(work.workspace, name).name
     await fold(pieces, frame, compared, between)
@@ -351,7 +418,7 @@ async def folded_session(
         lab_s=lab_s,
         samples=sum(piece.finished.samples for piece in pieces),
         anchor_samples=sum(piece.finished.samples for piece in anchors),
-        is_whole=not missing,
+        is_whole=is_whole,
         anchor_lab_s=sum(piece.gathered.result.lab_s for piece in anchors),
     )
     return outcome, between
@@ -366,9 +433,9 @@ def _note(
     """What is missing of a campaign, and of what models need of it; empty where nothing is."""
     hosts = {piece.host for piece in pieces if piece.samples}
     missing = dispatch.missing(work.shards)
+    needed = _without_anchors(work, dispatch, pieces)
     for host, order in work.own.items():
-        # A host that was never there, and measured nothing, needs no anchor points.
-        if order.shard.key in dispatch.set_aside or (len(hosts) > 1 and host in hosts):
+        if order.shard.key in dispatch.set_aside or host in needed:
             missing += [f"anchor points of {host}, {why}" for why in dispatch.missing([order])]
     said = [f"not measured: {'; '.join(missing)}"] if missing else []
     alone = sorted(hosts - terms_of(compared, work.loaded.campaign.kpi).keys())
@@ -378,6 +445,17 @@ def _note(
             "this session"
         )
     return "; ".join(said)
+
+
+def _without_anchors(
+    work: FleetWork, dispatch: Dispatch, pieces: Sequence[ShardSession]
+) -> set[str]:
+    """Hosts whose anchor points are to be measured yet: nothing tells how their samples compare
+    with those of others. A host that measured nothing needs none, nor does one alone."""
+    hosts = {piece.host for piece in pieces if piece.samples}
+    if len(hosts) < 2:
+        return set()
+    return {h for h in hosts & work.own.keys() if work.own[h].shard.key not in dispatch.gathered}
 
 
 def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:

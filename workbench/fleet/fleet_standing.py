@@ -168,6 +168,11 @@ class FleetFolder:
         return FileLock(self.root / "starting.lock")
 
     @property
+    def beginning(self) -> FileLock:
+        """Held by whoever writes down what a run is begun with, until its session is begun."""
+        return FileLock(self.root / "beginning.lock")
+
+    @property
     def keeping(self) -> FileLock:
         """Held by the fleet's keeper for as long as it is there: there is one."""
         return FileLock(self.root / "keeper.lock")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from workbench import __version__, files
+from workbench import files
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken
@@ -122,7 +122,7 @@ async def fold(
         frame.lab,
         frame.seed,
         _facts(pieces),
-        __version__,
+        _once([piece.created.tool_version for piece in pieces]),
         pieces[0].created.noise,
     )
     session = await SessionFile.create(between, created, at=frame.began)
@@ -285,21 +285,22 @@ def _finished(pieces: Sequence[ShardSession], frame: FoldedAs, ended: float) -> 
     )
 
 
+def _once(values: Sequence[str]) -> str:
+    """Each of them once, in words."""
+    return " / ".join(dict.fromkeys(values))
+
+
 def _facts(pieces: Sequence[ShardSession]) -> HostFacts:
     """What the hosts are, where they are alike; where not, each of them once. `ShardFolded` has
     every host's own."""
     hosts = {piece.host: piece.created.host for piece in pieces}
     every = list(hosts.values())
-
-    def once(values: Sequence[str]) -> str:
-        return " / ".join(dict.fromkeys(values))
-
     names = ", ".join(sorted(hosts))
     return replace(
         every[0],
         cores=min(facts.cores for facts in every),
         memory_bytes=min(facts.memory_bytes for facts in every),
-        kernel=once([facts.kernel for facts in every]),
-        cpu_model=once([facts.cpu_model for facts in every]),
+        kernel=_once([facts.kernel for facts in every]),
+        cpu_model=_once([facts.cpu_model for facts in every]),
         details={**every[0].details, "fleet": f"{counted(len(hosts), 'host')}: {names}"},
     )

@@ -149,9 +149,17 @@ class ShardBoard:
         """What it does not end without, but for what is under way."""
         needless = {hand.name for hand in self._needless(now)}
         late = {id(waiting) for waiting, _ in self._late(now)}
-        hosts, held = self._hands.keys() - needless, self.told_held
+        hosts = self._hands.keys() - needless | self._awaited_anchors(now)
+        held = self.told_held
         own = [w for h, w in self._own.items() if h in hosts and (w.kept or h not in held)]
         return [w for w in self._waiting if id(w) not in late] + own
+
+    def _awaited_anchors(self, now: float) -> set[str]:
+        """Hosts that are not there, of which shards are measured and no anchor points: without them
+        nothing compares what is there, so that a host that may come is waited for."""
+        away = self._own.keys() & self.hosts.keys() - self._hands.keys()
+        away = {host for host in away if self._away_s(host, now) < patience.RETURN_S}
+        return away & {each.result.host for each in self.gathered.values()} if away else away
 
     def _under_way(self, now: float) -> list[OpenShard]:
         """What hosts measure or are asked for, but for those whose turn there is not waited for."""
@@ -353,8 +361,9 @@ class ShardBoard:
         self._put_aside(own)
         self._tell(
             f"warning: {host} has no anchor points: no factor says how it compares with other "
-            "hosts. What it measures is stored, and no model learns from a session with it; "
-            "stop it, mend that host or take it off the hosts file, and give the same command again"
+            "hosts. What it measures is stored, and no model learns from a session with it. "
+            "Mend that host; once this has ended, the same command with the session's name "
+            "measures the anchor points that are missing, and nothing that is measured"
         )
 
     def _unusable(self, host: str, why: str) -> None:

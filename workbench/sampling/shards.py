@@ -135,6 +135,20 @@ def going_on(shard: Shard, points: Sequence[PlannedPoint]) -> Shard:
     return replace(shard, key=hashlib.blake2b(plain, digest_size=8).hexdigest())
 
 
+def of_run(shard: Shard, id: str) -> Shard:
+    """The same under a key that no other run has, with the seed that it has in any.
+
+    Parameters
+    ----------
+    id : random, of the run; empty: it was begun before there were any, and its hosts know its
+        shards by the keys that they have.
+    """
+    if not id:
+        return shard
+    digest = hashlib.blake2b(codec.dumps([shard.key, id]), digest_size=8)
+    return replace(shard, key=digest.hexdigest())
+
+
 def _workload(configuration: Configuration) -> str:
     return Configuration({}, configuration.workload).key
 
