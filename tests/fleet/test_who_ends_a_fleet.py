@@ -178,3 +178,21 @@ def test_a_keeper_that_dies_as_it_starts_is_not_waited_for(
     up = fleet_lifecycle.come_up(FLEET, Workspace(tmp_path), print)
     with pytest.raises(FleetError, match="keeps its hosts up has ended: MemoryError"):
         asyncio.run(asyncio.wait_for(up, LONGEST_S))
+
+
+def test_a_campaign_that_had_hosts_goes_on_with_a_keeper_that_has_none_yet(
+    folder: FleetFolder, ended: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for them itself; one that never had any has a mistake somewhere."""
+    del ended
+    monkeypatch.setattr(fleet_lifecycle, "STARTING_S", 0.05)
+    stand(folder, "lost")
+
+    async def up(had_hosts: bool) -> FleetStanding:
+        return await fleet_lifecycle.come_up(
+            FLEET, Workspace(tmp_path), print, stays=False, had_hosts=had_hosts
+        )
+
+    assert not asyncio.run(up(had_hosts=True)).any_up
+    with pytest.raises(FleetError, match="no host came up"):
+        asyncio.run(up(had_hosts=False))

@@ -111,6 +111,15 @@ def test_an_end_that_nobody_knows_is_said_within_80_cells(in_rounds: bool) -> No
     assert words.rstrip().endswith("to go: unknown (in rounds)" if in_rounds else "unknown yet")
 
 
+def test_a_run_whose_hosts_are_all_lost_is_seen_to_wait() -> None:
+    lost = tuple(replace(host, does="lost", shard="") for host in HOSTS)
+    view = SessionView("demo-1")
+    for event in before_samples(FleetSeen(lost, 120, 113, 0, None, in_rounds=True)):
+        view.apply(event)
+    ((words, _),) = host_rows.summary_row(view, 80)
+    assert words.rstrip().endswith("waits until a host is back")
+
+
 def test_after_the_end_no_host_waits_for_anything() -> None:
     queued = HostSeen("delta", "queued", note="its job 7 waits in the queue of Slurm")
     view = SessionView("demo-1")

@@ -105,10 +105,13 @@ def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
         for said in _leases(fleet.name).values():
             say(said)
         say(f"the fleet {fleet.name} is not up; {fleet.command('up')} starts it")
+        _tell_who_waits(fleet.name)
         raise typer.Exit(1)
     for said in _changed(standing.fleet, fleet):
         say(said)
     _show(standing.hosts, fleet.name, _at_what(standing))
+    if not standing.any_up:
+        _tell_who_waits(fleet.name)
 
 
 @fleet_app.command()
@@ -303,6 +306,16 @@ def _leases(fleet: str) -> dict[str, str]:
     for said in over:
         say(said)
     return {host: f"{host} is {lease.told}" for host, lease in held.items()}
+
+
+def _tell_who_waits(fleet: str) -> None:
+    """Campaigns that go on once a host is up."""
+    from workbench.cli.context import current_workspace, say
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import Leases
+
+    for each in Leases(FleetFolder.of(current_workspace(), fleet).leases).measuring():
+        say(f"{each.session} (process {each.pid}) waits until a host is up")
 
 
 def _at_what(standing: FleetStanding) -> dict[str, str]:

@@ -21,6 +21,7 @@ from workbench.fleet import patience
 from workbench.fleet.dispatched import Gathered, Tell
 from workbench.fleet.fetched_bundles import NotFetched, NotStoredHere, NotWhole
 from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.host_absence import HostAbsence
 from workbench.fleet.host_calls import HostCalls, HostLost
 from workbench.fleet.host_engine import lab_of
 from workbench.fleet.ledger import Ledger, LedgerLine
@@ -51,6 +52,7 @@ class Dispatch(ShardBoard):
     ----------
     held : hosts that are to be given nothing now, with the reason.
     queued : whether a host is to come that Slurm has in its queue, however long.
+    absence : that no host is there; of all who hand out shards for the run.
     unsteady : hosts that disagree with themselves by what is gathered, with the reason; asked in a
         thread whenever something was gathered since, and given nothing more from then on.
     """
@@ -73,6 +75,7 @@ class Dispatch(ShardBoard):
         self._judged = 0
         self.held: Callable[[], Mapping[str, str]] = dict
         self.queued: Callable[[], bool] = lambda: False
+        self.absence = HostAbsence(tell)
         self.unsteady: Callable[[Mapping[str, Gathered]], Mapping[str, str]] = lambda _: {}
 
     @property
@@ -83,26 +86,18 @@ class Dispatch(ShardBoard):
     async def run(self) -> None:
         """Until nothing is left.
 
-        Raises `FleetError` where no host is there any more, or nothing is left but what hosts have
-        measured and this host cannot store, or has to have before more is planned.
+        Raises `FleetError` where no host comes, or comes back, or nothing is left but what hosts
+        have measured and this host cannot store, or has to have before more is planned.
         """
         loop = asyncio.get_running_loop()
         await self._recall()
-        seen_at = self._began = self._stuck_at = self._kept_at = loop.time()
+        looked_at = self._began = self._stuck_at = self._kept_at = loop.time()
         try:
-            while self._left or not self._hands:
+            while self._left or not (self._hands or self._is_over):
                 present = await self._present()
                 self._note(present)
-                late = loop.time() - seen_at > patience.ABSENT_S
-                if self._speaking() or (late and self.queued()):
-                    seen_at = loop.time()
-                elif late:
-                    silent = ", or said what it has finished," if self._hands else ""
-                    raise FleetError(
-                        f"no host was there{silent} for {patience.ABSENT_S:g} s",
-                        remedy="See `workbench fleet status`; what was measured is kept, and the "
-                        "same command goes on",
-                    )
+                self._hear_absence(loop.time() - looked_at)
+                looked_at = loop.time()
                 self._hear_held()
                 self._seen |= dict.fromkeys(self._hands, loop.time())
                 self._held_at |= dict.fromkeys(self.told_held, loop.time())
@@ -117,6 +112,21 @@ class Dispatch(ShardBoard):
             self._tell_who_is_left(loop.time())
         finally:
             await self._stop()
+
+    def _hear_absence(self, since_s: float) -> None:
+        """Whether any host is there, so many seconds after the last look. Raises `FleetError` where
+        none is, for too long."""
+        if self._speaking():
+            self.absence.had_one |= any(hand.asked for hand in self.hands)
+            self.absence.end()
+        elif self.absence.is_due():
+            if self.queued():
+                self.absence.forget()
+            else:
+                all_there = self.hosts.keys() <= self._hands.keys()
+                self.absence.say(silent=bool(self._hands), all_there=all_there)
+        if not self._hands:
+            self._away_together(since_s)
 
     def _tell_who_is_left(self, now: float) -> None:
         """Who is not waited for any more."""

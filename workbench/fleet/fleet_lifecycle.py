@@ -40,7 +40,7 @@ NO_CAUSE = re.compile(LOGGED.pattern.replace("[A-Z]+", "(?:DEBUG|INFO)") + r"|\s
 
 
 async def come_up(
-    fleet: Fleet, workspace: Workspace, tell: Tell, *, stays: bool = True
+    fleet: Fleet, workspace: Workspace, tell: Tell, *, stays: bool = True, had_hosts: bool = False
 ) -> FleetStanding:
     """Start a fleet's keeper, and wait until no host is starting any more.
 
@@ -48,6 +48,8 @@ async def come_up(
     ----------
     stays : until `fleet down`; else it ends with the last campaign that is measured with it, and
         one of its hosts is waited for as long as Slurm has any in its queue.
+    had_hosts : for a campaign that hosts have measured for: none need be there by now, since its
+        keeper goes on trying, and who hands out the shards waits for them.
 
     Raises
     ------
@@ -68,7 +70,7 @@ async def come_up(
     standing = await _ready(folder, tell, stays)
     if standing is None:
         raise _keeper_gone(fleet, folder, "has ended")
-    if not standing.any_up and not (stays and standing.any_queued):
+    if not (standing.any_up or had_hosts or (stays and standing.any_queued)):
         notes = [f"{h.name}: {h.note}" for h in standing.hosts if h.note]
         raise FleetError(
             "no host came up" + (f"; {notes[0]}" if notes else ""),

@@ -53,6 +53,7 @@ from workbench.fleet.folding import (
     put_in_place,
     read_piece,
 )
+from workbench.fleet.host_absence import HostAbsence
 from workbench.fleet.host_engine import one_lab_kind
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
@@ -348,6 +349,7 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
     def from_thread(text: str) -> None:
         loop.call_soon_threadsafe(lambda: tell(text))
 
+    absence = HostAbsence(tell)
     judge = AnchorJudge(work.own, work.loaded.campaign.kpi, from_thread)
 
     def made_of(client: Client, asked: FleetRound) -> Dispatch:
@@ -360,7 +362,7 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
         dispatch.hosts = {host.name: host for host in fleet.hosts}
         dispatch.share = work.asked.share
         dispatch.held = lambda: leases.refused(name, hosts)
-        dispatch.queued = folder.any_queued
+        dispatch.queued, dispatch.absence = folder.any_queued, absence
         dispatch.unsteady = judge.unsteady
         work.looks.dispatch = dispatch
         return dispatch
@@ -369,7 +371,7 @@ def _measures(work: FleetWork, tell: Tell) -> Measure:
 
     async def up() -> FleetStanding:
         began.must_be_there()
-        return await come_up(fleet, workspace, tell, stays=False)
+        return await come_up(fleet, workspace, tell, stays=False, had_hosts=absence.had_one)
 
     async def measure(asked: FleetRound) -> Dispatch:
         return await _dispatched(

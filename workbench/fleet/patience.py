@@ -11,7 +11,12 @@ can say so; others have other shards to measure meanwhile. What is meant for a h
 its turn waits as long.
 """
 ABSENT_S = 180.0
-"""How long a fleet may be without any host."""
+"""How long a fleet may be without any host before a run that never had one ends, and before one
+that had is told to wait."""
+ABSENT_AGAIN_S = 1800.0
+"""After how long that is told again."""
+LONGEST_ABSENT_S = 12 * 3600.0
+"""How long such a run waits: a night."""
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside, or all that the fleet has; those that
 fail whatever they are given do not count."""

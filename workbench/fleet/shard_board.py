@@ -145,6 +145,11 @@ class ShardBoard:
 
     # ---------------------------------------------------------- what is left
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether hosts were there, and have left nothing for any to measure or hand over."""
+        return bool(self._seen) and not (self._waiting or self._own)
+
     def _to_come(self, now: float) -> list[OpenShard]:
         """What it does not end without, but for what is under way."""
         needless = {hand.name for hand in self._needless(now)}
@@ -278,6 +283,13 @@ class ShardBoard:
     def _away_s(self, host: str, now: float) -> float:
         """For how long it has been gone, seconds."""
         return now - self._seen.get(host, self._began)
+
+    def _away_together(self, seconds: float) -> None:
+        """Time in which no host was there counts against none of them: what the first that comes
+        back is given, another may come back with a moment later."""
+        self._began += seconds
+        self._seen = {host: at + seconds for host, at in self._seen.items()}
+        self._held_at = {host: at + seconds for host, at in self._held_at.items()}
 
     # ------------------------------------------------------- what came of it
 

@@ -87,6 +87,8 @@ def summary_row(view: SessionView, width: int) -> Row:
 
 
 def _left(fleet: FleetSeen, at: float) -> str:
+    if fleet.hosts and all(host.does == "lost" for host in fleet.hosts):
+        return " · waits until a host is back"
     if fleet.eta_s is None and fleet.in_rounds:
         return " · to go: unknown (in rounds)"
     if fleet.eta_s is None:
