@@ -262,7 +262,7 @@ class Keeper:
     def _posting(self, host: LabHost) -> Posting:
         simulated = host.kind == "simulated"
         folder = str(self.folder.host(host.name)) if simulated else host.folder
-        listen = self.fleet.listen if simulated else host.address
+        listen = self.fleet.listen if simulated else ""
         return Posting(host, folder, self.scheduler, listen, self.secrets)
 
     @asynccontextmanager

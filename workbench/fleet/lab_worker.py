@@ -25,6 +25,7 @@ from workbench.fleet import tasks
 from workbench.fleet.fleet_standing import end_stray
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.lab_checks import must_be_able
+from workbench.fleet.scheduler_route import own_address
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger
@@ -104,7 +105,7 @@ async def _work(posting: Posting, engine: Engine) -> None:
         nthreads=1,
         resources={"lab": 1},
         security=posting.secrets.security(),
-        host=posting.listen,
+        host=posting.listen or await own_address(posting.scheduler, posting.secrets),
         local_directory=str(engine.workspace.state / "dask"),
         dashboard=False,
         validate=False,
