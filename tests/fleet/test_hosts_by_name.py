@@ -24,10 +24,13 @@ import pytest
 from driving import LOCK_VARIABLE, MEASURING_LOCK, Workbench
 from test_fleet_whole_way import CAMPAIGN, SAMPLES
 
+from workbench.domain import codec
+from workbench.domain.fleets import LabHost
 from workbench.fleet import scheduler_route
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.scheduler_route import own_address
 from workbench.fleet.security import Secrets, made
+from workbench.fleet.tasks import Posting
 
 LONGEST_S = 60.0
 NAME = "lab-a.example"
@@ -145,6 +148,9 @@ async def scheduler(folder: Path, secrets: Secrets, host: str = "127.0.0.1") -> 
 
 async def test_the_way_to_the_scheduler_says_which_address_is_this_host_s(tmp_path: Path) -> None:
     own = made()
+    ahead = made(datetime.now(UTC) + timedelta(hours=14))  # than this host's clock
+    async with scheduler(tmp_path, ahead) as address:
+        assert await own_address(address, ahead) == "127.0.0.1"
     async with scheduler(tmp_path, own) as address:
         assert await own_address(address, own) == "127.0.0.1"
         assert await own_address(address.replace("127.0.0.1", "localhost"), own) == "127.0.0.1"
@@ -178,3 +184,23 @@ async def test_why_a_scheduler_cannot_be_used_is_told(
     with socket.create_server(("127.0.0.1", 0)) as silent:  # as behind a firewall that drops
         dropped = await why(f"tls://127.0.0.1:{silent.getsockname()[1]}", own)
     assert "it did not answer within 0.05 s" in dropped
+
+
+async def test_a_worker_that_does_not_reach_its_scheduler_says_why_and_ends(
+    workbench: Workbench,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"tls://127.0.0.1:{taken.getsockname()[1]}"
+    host = LabHost("lab-a", "ssh", address=NAME)
+    posting = Posting(host, str(workbench.runtime / "there"), address, "", made())
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "workbench.fleet.lab_worker", env=workbench.environment,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(codec.dumps(codec.to_plain(posting)) + b"\n")
+    said = (await worker.stdout.readline()).decode()
+    worker.stdin.close()
+    assert said.startswith(f"down {address}: is not reached from there: Connection refused. See")
+    assert await worker.wait() == 1
