@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -186,6 +186,22 @@ async def test_why_a_scheduler_cannot_be_used_is_told(
     assert "it did not answer within 0.05 s" in dropped
 
 
+async def said_by_worker(workbench: Workbench, posting: Posting) -> str:
+    """Its first line, where it ends after that with a failure."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "workbench.fleet.lab_worker", env=workbench.environment,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(codec.dumps(codec.to_plain(posting)) + b"\n")
+    said = (await worker.stdout.readline()).decode()
+    assert await worker.wait() == 1
+    worker.stdin.close()
+    return said
+
+
 async def test_a_worker_that_does_not_reach_its_scheduler_says_why_and_ends(
     workbench: Workbench,
 ) -> None:
@@ -193,14 +209,8 @@ async def test_a_worker_that_does_not_reach_its_scheduler_says_why_and_ends(
         address = f"tls://127.0.0.1:{taken.getsockname()[1]}"
     host = LabHost("lab-a", "ssh", address=NAME)
     posting = Posting(host, str(workbench.runtime / "there"), address, "", made())
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "workbench.fleet.lab_worker", env=workbench.environment,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    worker.stdin.write(codec.dumps(codec.to_plain(posting)) + b"\n")
-    said = (await worker.stdout.readline()).decode()
-    worker.stdin.close()
+    said = await said_by_worker(workbench, posting)
     assert said.startswith(f"down {address}: is not reached from there: Connection refused. See")
-    assert await worker.wait() == 1
+    # What nobody thought of is told as well.
+    said = await said_by_worker(workbench, replace(posting, listen="127.0.0.1:x"))
+    assert said.startswith("down ValueError: ")

@@ -118,7 +118,7 @@ async def test_what_a_worker_wrote_so_far_is_known_while_it_runs(
 
     wrote = tmp_path / "alpha.err"
     assert keeper.last_line_in(wrote) == ""
-    wrote.write_bytes(b"x" * 10_000 + b"\nthe last\n\n")
+    wrote.write_bytes(b"x" * 10_000 + b"\nthe last\n\n - INFO - -----------\n")
     assert keeper.last_line_in(wrote) == "the last"
 
 

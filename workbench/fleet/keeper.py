@@ -78,6 +78,8 @@ MOST_KEPT = 2**20
 """Bytes of the standard error of a worker of before that are kept."""
 LONGEST_LINE = 200
 """Characters of it that are told."""
+RULE = "-----"
+"""How a line ends with which Dask divides what it says; it tells nothing."""
 THERE_S = 10.0
 """How long a worker that somebody else starts is waited for before it counts as not there."""
 LOOKING_S = 2.0
@@ -437,8 +439,8 @@ def last_line_in(path: Path) -> str:
 
 
 def _last_of(text: bytes) -> str:
-    lines = text.decode(errors="replace").strip().splitlines()
-    line = lines[-1].strip() if lines else ""
+    lines = (line.strip() for line in reversed(text.decode(errors="replace").splitlines()))
+    line = next((line for line in lines if line and not line.endswith(RULE)), "")
     return printable(line[:LONGEST_LINE])
 
 

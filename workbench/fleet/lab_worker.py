@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -147,6 +148,11 @@ def main() -> None:
         asyncio.Runner().run(work(posting, owner))
     except (WorkbenchError, OSError) as error:
         say(DOWN, str(error).replace("\n", " "))
+        os._exit(1)
+    except Exception as error:  # noqa: BLE001 - said, else a thread that reads aborts the process
+        traceback.print_exc()
+        why = error.__cause__ or error  # Dask's own says only that it did not start
+        say(DOWN, f"{type(why).__name__}: {why}".replace("\n", " "))
         os._exit(1)
     os._exit(0)  # a thread waits for standard input, others for the scheduler or a lab
 
