@@ -16,7 +16,7 @@ from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet import keeper
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
 from workbench.fleet.keeper import Keeper, Started, WorkerEnd, _worker_at
-from workbench.fleet.security import Secrets
+from workbench.fleet.security import Secrets, made
 from workbench.log import open_log, take_over
 from workbench.paths import Workspace
 
@@ -75,17 +75,65 @@ def test_the_limit_that_has_passed_is_the_one_that_is_named(
 
     @asynccontextmanager
     async def here(_: LabHost) -> AsyncIterator[Started]:
-        yield Started(NeverSpeaks(), nothing, lambda: None, nothing)
+        yield Started(NeverSpeaks(), nothing, lambda: None, nothing, lambda: wrote)
 
     monkeypatch.setattr(kept, "_here", here)
+    wrote = ""
     monkeypatch.setattr(keeper, "STARTING_S", 0.05)
     assert told(kept).note == "did not say within 0.05 s that it is up"
+    wrote, again = "Connection refused", HostStanding("alpha", "starting")
+    kept.standing = keeper.with_host(kept.standing, again)
+    assert told(kept).note == (
+        "did not say within 0.05 s that it is up; the last that it wrote: Connection refused"
+    )
     monkeypatch.setattr(keeper, "expired", lambda _: "2026-11-01 10:00 UTC")
-    kept.standing = keeper.with_host(kept.standing, HostStanding("alpha", "starting"))
+    kept.standing = keeper.with_host(kept.standing, again)
     assert told(kept).note == (
         "the fleet's certificate expired on 2026-11-01 10:00 UTC: "
         "end it with `workbench fleet down`"
     )
+
+
+async def test_what_a_worker_wrote_so_far_is_known_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that SSH has begun from its stream, of one here from its file."""
+    pieces = [b"one\ntw", b"o \x1b[2J words\n"]
+    all_read = asyncio.Event()
+
+    async def read(_: int) -> bytes:
+        if pieces:
+            return pieces.pop(0)
+        all_read.set()
+        await asyncio.sleep(60.0)
+        return b""
+
+    async def create_process(*_: object, **__: object) -> Any:
+        return SimpleNamespace(stderr=SimpleNamespace(read=read), stdout=None, stdin=None)
+
+    connection: Any = SimpleNamespace(create_process=create_process, abort=lambda: None)
+    async with asyncio.timeout(20.0), _worker_at(connection, HOST, "mine") as worker:
+        await all_read.wait()
+        assert worker.last() == "two ·[2J words"
+
+    wrote = tmp_path / "alpha.err"
+    assert keeper.last_line_in(wrote) == ""
+    wrote.write_bytes(b"x" * 10_000 + b"\nthe last\n\n - INFO - -----------\n")
+    assert keeper.last_line_in(wrote) == "the last"
+
+
+def test_nothing_of_the_private_key_is_told(kept: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.secrets = made()
+
+    async def once(*_: object) -> str:
+        return f"ended with exit code 1: ValueError: {kept.secrets.key!r} {'/opt/workbench' * 3}"
+
+    monkeypatch.setattr(kept, "_once", once)
+    note = told(kept).note
+    lines = kept.secrets.key.splitlines()[1:-1]
+    assert not any(line[at : at + 16] in note for line in lines for at in range(len(line) - 15))
+    assert note.startswith("ended with exit code 1: ValueError: '-----BEGIN PRIVATE KEY-----")
+    assert note.endswith("/opt/workbench" * 3)
 
 
 async def test_a_host_that_does_not_say_how_its_worker_ended_has_not_failed_to_start(

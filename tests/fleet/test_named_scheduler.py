@@ -207,7 +207,7 @@ def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     assert "expired on" in why(old.named(named.address))
     later = datetime.now(UTC) + timedelta(days=9)
     young = Files(tmp_path / "c", "young").written(later)
-    from_then = f"from {later - timedelta(hours=2):%Y-%m-%d %H:%M} UTC on"
+    from_then = f"from {later - timedelta(days=2):%Y-%m-%d %H:%M} UTC on"
     assert f"young.pem: is not valid yet: it is {from_then}" in why(young.named(named.address))
     assert "cannot be read" in why(Files(tmp_path / "c", "none").named(named.address))
     crossed = NamedScheduler(named.address, named.authority, named.certificate, str(other.key))

@@ -138,7 +138,7 @@ async def test_a_host_of_another_version_is_refused_with_both_and_what_to_do(
             return keeper.WorkerEnd(0)
 
         try:
-            yield keeper.Started(out, write, lambda: None, ended)
+            yield keeper.Started(out, write, lambda: None, ended, str)
         finally:
             closed.append(host.name)
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -34,7 +35,7 @@ from workbench.fleet.fleet_standing import (
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import listening
-from workbench.fleet.security import Secrets, configure, expired
+from workbench.fleet.security import Secrets, configure, expired, without_key
 from workbench.fleet.slurm_jobs import (
     ASKING_S,
     ENDED,
@@ -77,6 +78,8 @@ MOST_KEPT = 2**20
 """Bytes of the standard error of a worker of before that are kept."""
 LONGEST_LINE = 200
 """Characters of it that are told."""
+RULE = "-----"
+"""How a line ends with which Dask divides what it says; it tells nothing."""
 THERE_S = 10.0
 """How long a worker that somebody else starts is waited for before it counts as not there."""
 LOOKING_S = 2.0
@@ -124,6 +127,8 @@ class Started:
     write: Callable[[bytes], Awaitable[None]]
     kill: Callable[[], None]
     ended: Callable[[], Awaitable[WorkerEnd]]
+    last: Callable[[], str]
+    """The last line of its standard error so far."""
     pid: int = 0
 
 
@@ -164,6 +169,7 @@ class Keeper:
             if since := self._expired():
                 ended = self.fleet.command("down")
                 why = f"the fleet's certificate expired on {since}: end it with {ended}"
+            why = without_key(why, self.secrets)
             log.warning("host lost", host=host.name, why=why)
             self._note(HostStanding(host.name, "lost", why, starts=starts))
             pause_s = FIRST_PAUSE_S if loop.time() - began > HELD_S else pause_s * 2
@@ -186,7 +192,8 @@ class Keeper:
                     await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
                     word, _, said = await _word(worker.out)
             except TimeoutError:
-                return f"did not say within {STARTING_S:g} s that it is up"
+                last = f"; the last that it wrote: {said}" if (said := worker.last()) else ""
+                return f"did not say within {STARTING_S:g} s that it is up{last}"
             if word != UP:
                 return said or f"{await worker.ended()} (before it was there)"
             if said != __version__:
@@ -262,13 +269,14 @@ class Keeper:
     def _posting(self, host: LabHost) -> Posting:
         simulated = host.kind == "simulated"
         folder = str(self.folder.host(host.name)) if simulated else host.folder
-        listen = self.fleet.listen if simulated else host.address
+        listen = self.fleet.listen if simulated else ""
         return Posting(host, folder, self.scheduler, listen, self.secrets)
 
     @asynccontextmanager
     async def _here(self, host: LabHost) -> AsyncIterator[Started]:
         await end_stray(self.folder.host(host.name))
-        with opened_errors(self.folder.root / f"{host.name}.err") as errors:
+        wrote = self.folder.root / f"{host.name}.err"
+        with opened_errors(wrote) as errors:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "workbench.fleet.lab_worker",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
@@ -287,7 +295,8 @@ class Keeper:
             return WorkerEnd(await process.wait())
 
         try:
-            yield Started(process.stdout, write, process.kill, ended, process.pid)
+            last = partial(last_line_in, wrote)
+            yield Started(process.stdout, write, process.kill, ended, last, process.pid)
         finally:
             stdin.close()
             with suppress(TimeoutError):
@@ -375,7 +384,8 @@ async def _worker_at(
             remedy="See what it waits for: a disk that hangs; it is tried again meanwhile",
         ) from None
     # Read all the time, else a worker that writes much there stands still.
-    errors = asyncio.create_task(last_line(process.stderr.read))
+    line = LastLine()
+    errors = asyncio.create_task(line.follow(process.stderr.read))
 
     async def write(text: bytes) -> None:
         with suppress(ConnectionError):  # its end is read from its output
@@ -385,26 +395,52 @@ async def _worker_at(
     async def ended() -> WorkerEnd:
         try:
             async with asyncio.timeout(GRACE_S):
-                stderr = await errors
+                await errors
                 await process.wait_closed()
         except TimeoutError:
             return WorkerEnd(None)
-        return WorkerEnd(process.returncode, stderr)
+        return WorkerEnd(process.returncode, str(line))
 
     try:
-        yield Started(process.stdout, write, connection.abort, ended)
+        yield Started(process.stdout, write, connection.abort, ended, line.__str__)
     finally:
         errors.cancel()
         await asyncio.gather(errors, return_exceptions=True)
 
 
+class LastLine:
+    """The last line of a stream so far; bounded, and without what a terminal would obey."""
+
+    def __init__(self) -> None:
+        self._text = b""
+
+    async def follow(self, read: Callable[[int], Awaitable[bytes]]) -> None:
+        """Until the stream ends."""
+        while piece := await read(MOST_STDERR):
+            self._text = (self._text + piece)[-MOST_STDERR:]
+
+    def __str__(self) -> str:
+        return _last_of(self._text)
+
+
 async def last_line(read: Callable[[int], Awaitable[bytes]]) -> str:
-    """Of a stream, once it has ended; bounded, and without what a terminal would obey."""
-    text = b""
-    while piece := await read(MOST_STDERR):
-        text = (text + piece)[-MOST_STDERR:]
-    lines = text.decode(errors="replace").strip().splitlines()
-    line = lines[-1].strip() if lines else ""
+    """Of a stream, once it has ended; as `LastLine`."""
+    line = LastLine()
+    await line.follow(read)
+    return str(line)
+
+
+def last_line_in(path: Path) -> str:
+    """Of a file; as `LastLine`, empty where it cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - MOST_STDERR))
+        return _last_of(file.read(MOST_STDERR))
+    return ""
+
+
+def _last_of(text: bytes) -> str:
+    lines = (line.strip() for line in reversed(text.decode(errors="replace").splitlines()))
+    line = next((line for line in lines if line and not line.endswith(RULE)), "")
     return printable(line[:LONGEST_LINE])
 
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from workbench.fleet import tasks
 from workbench.fleet.fleet_standing import end_stray
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.lab_checks import must_be_able
+from workbench.fleet.scheduler_route import own_address
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger
@@ -104,7 +106,7 @@ async def _work(posting: Posting, engine: Engine) -> None:
         nthreads=1,
         resources={"lab": 1},
         security=posting.secrets.security(),
-        host=posting.listen,
+        host=posting.listen or await own_address(posting.scheduler, posting.secrets),
         local_directory=str(engine.workspace.state / "dask"),
         dashboard=False,
         validate=False,
@@ -146,6 +148,11 @@ def main() -> None:
         asyncio.Runner().run(work(posting, owner))
     except (WorkbenchError, OSError) as error:
         say(DOWN, str(error).replace("\n", " "))
+        os._exit(1)
+    except Exception as error:  # noqa: BLE001 - said, else a thread that reads aborts the process
+        traceback.print_exc()
+        why = error.__cause__ or error  # Dask's own says only that it did not start
+        say(DOWN, f"{type(why).__name__}: {why}".replace("\n", " "))
         os._exit(1)
     os._exit(0)  # a thread waits for standard input, others for the scheduler or a lab
 

@@ -6,6 +6,7 @@ owner's alone, crosses to hosts inside SSH, and ends with the fleet.
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from distributed import Security
 
 VALID_DAYS = 30
+VALID_BEFORE = timedelta(days=2)
+"""A certificate is valid from so long before it is made: clocks of hosts differ, by up to 14 h
+where one that is in local time is taken for one in UTC."""
+PIECE_OF_KEY = 16
+"""Characters of a private key that are not told on."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def made(now: datetime | None = None) -> Secrets:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=2))  # clocks of hosts differ
+        .not_valid_before(now - VALID_BEFORE)
         .not_valid_after(now + timedelta(days=VALID_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -83,6 +89,18 @@ def expired(secrets: Secrets) -> str:
 
     until = x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
     return f"{until:%Y-%m-%d %H:%M} UTC" if until < datetime.now(UTC) else ""
+
+
+def without_key(text: str, secrets: Secrets) -> str:
+    """What a host said, with nothing of the private key in it."""
+    key = "".join(secrets.key.splitlines())
+
+    def told(found: re.Match[str]) -> str:
+        word = found[0]
+        starts = range(len(word) - PIECE_OF_KEY + 1)
+        return "·" if any(word[at : at + PIECE_OF_KEY] in key for at in starts) else word
+
+    return re.sub(rf"[A-Za-z0-9+/=]{{{PIECE_OF_KEY},}}", told, text)
 
 
 def configure() -> None:

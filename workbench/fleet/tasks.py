@@ -37,7 +37,12 @@ log = logger("fleet")
 
 @dataclass(frozen=True)
 class Posting:
-    """What a worker process is told: who it is, where the scheduler is, and the certificates."""
+    """What a worker process is told: who it is, where the scheduler is, and the certificates.
+
+    Attributes
+    ----------
+    listen : address that it listens at; empty: that from which it reaches the scheduler.
+    """
 
     host: LabHost
     folder: str
