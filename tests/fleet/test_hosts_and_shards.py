@@ -17,7 +17,7 @@ from workbench.descriptors.loading import (
     save_resolved,
 )
 from workbench.domain.errors import DescriptorError, UsageError
-from workbench.domain.fleets import LabHost, told
+from workbench.domain.fleets import FleetPorts, LabHost, told
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Estimate, Sample
@@ -60,6 +60,18 @@ def test_a_hosts_file_is_read(tmp_path: Path) -> None:
     assert (fleet.hosts[-1].address, fleet.hosts[-1].port) == ("10.0.0.7", 2222)
 
 
+def test_ports_of_a_fleet_are_any_or_those_of_the_hosts_file(tmp_path: Path) -> None:
+    def ports(text: str) -> FleetPorts:
+        return load_fleet(hosts_file(tmp_path, GOOD + text), workspace=Workspace(tmp_path)).ports
+
+    assert ports("") == FleetPorts()
+    assert ports("").workers == ""
+    own = ports("ports: {scheduler: 8786, workers: 9000-9099}\n")
+    assert (own.scheduler, own.workers) == (8786, "9000:9099")
+    assert ports("ports: {workers: 9000-9003}\n") == FleetPorts(0, 9000, 9003)
+    assert FleetPorts(0, 9000, 9000).workers == "9000"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "field", "said"),
     [
@@ -72,6 +84,22 @@ def test_a_hosts_file_is_read(tmp_path: Path) -> None:
         (
             "kind: hosts\nhosts:\n  a: {kind: simulated, count: 2}\n  a-1: {kind: simulated}\n",
             4, "hosts.a-1", "a count makes",
+        ),
+        ("kind: hosts\nports: {workers: 9000}\nhosts: {a: {kind: simulated}}\n", 2, "ports.workers",
+         "must be text"),
+        ("kind: hosts\nports: {workers: 9009-9000}\nhosts: {a: {kind: simulated}}\n", 2,
+         "ports.workers", "is '9009-9000', must be FIRST-LAST, two ports of 1 to 65535 such as"),
+        ("kind: hosts\nports: {workers: 9000-99999}\nhosts: {a: {kind: simulated}}\n", 2,
+         "ports.workers", "must be FIRST-LAST"),
+        ("kind: hosts\nports: {scheduler: 0}\nhosts: {a: {kind: simulated}}\n", 2,
+         "ports.scheduler", "1"),
+        ("kind: hosts\nports: {workers: 9000-9001}\nhosts: {a: {kind: simulated, count: 3}}\n", 2,
+         "ports.workers", "2 ports, but the 3 simulated hosts of this host listen at one each"),
+        (
+            "kind: hosts\nscheduler: tls://a:8786\n"
+            "certificates: {authority: a, certificate: b, key: c}\n"
+            "ports: {scheduler: 8786}\nhosts: {a: {kind: simulated}}\n",
+            4, "ports.scheduler", "of the fleet's own scheduler, and this file names one",
         ),
     ],
 )  # fmt: skip

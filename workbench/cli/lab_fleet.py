@@ -232,6 +232,8 @@ def _changed(up: Fleet, file: Fleet) -> Iterator[str]:
     said = [f"{', '.join(names)} {how}" for how, names in told.items() if names]
     if up.listen != file.listen:
         said.append(f"listens at {up.listen}")
+    if up.ports != file.ports:
+        said.append("ports changed")
     if said:
         yield (
             f"warning: the hosts file has changed since the fleet {file.name} came up "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,11 +16,21 @@ from workbench.descriptors.fields import InstanceName, Port, Summary
 from workbench.descriptors.library import library_for
 from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
 from workbench.descriptors.units import shown
+from workbench.domain.attaching import MOST_PORT
+from workbench.domain.counts import counted
 from workbench.domain.errors import DescriptorError, UsageError
-from workbench.domain.fleets import Fleet, HostKind, LabHost, NamedScheduler, SlurmRequest
+from workbench.domain.fleets import (
+    Fleet,
+    FleetPorts,
+    HostKind,
+    LabHost,
+    NamedScheduler,
+    SlurmRequest,
+)
 from workbench.paths import Workspace
 
 MOST_HOSTS = 1000
+PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 LARGEST_CERTIFICATE = 2**20
 DAY_S = 86400.0
 Factor = Annotated[float, Field(gt=0, le=100)]
@@ -112,6 +123,36 @@ class CertificatesText(Described):
     key: PathText
 
 
+class PortsText(Described):
+    """TCP ports that firewalls let through."""
+
+    scheduler: Port | None = Field(
+        default=None, description="Of the fleet's own scheduler, on this host; default: any"
+    )
+    workers: Annotated[str, Field(max_length=11)] = Field(
+        default="", description="FIRST-LAST: of the worker of each host; default: any"
+    )
+
+    def mistakes(self) -> Iterator[Located]:
+        if "workers" in self.model_fields_set and not self.range:
+            yield (
+                ("workers",),
+                f"is {shown(self.workers)}, must be FIRST-LAST, two ports of 1 to {MOST_PORT} such "
+                "as 9000-9099",
+            )
+
+    @property
+    def range(self) -> range:
+        """Of workers; empty where none is given, or what is given is none."""
+        found = PORTS.fullmatch(self.workers)
+        first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+        return range(first, last + 1) if 0 < first <= last <= MOST_PORT else range(0)
+
+    def resolved(self) -> FleetPorts:
+        first, last = (self.range[0], self.range[-1]) if self.range else (0, 0)
+        return FleetPorts(self.scheduler or 0, first, last)
+
+
 class HostsText(Descriptor):
     """Lab hosts by name, and where they reach this host."""
 
@@ -125,6 +166,9 @@ class HostsText(Descriptor):
     )
     certificates: CertificatesText | None = Field(
         default=None, description="Of that scheduler; relative to this file"
+    )
+    ports: PortsText = Field(
+        default=PortsText(), description="That the fleet keeps to; default: any that are free"
     )
     hosts: dict[InstanceName, HostText] = Field(min_length=1, max_length=MOST_HOSTS)
 
@@ -143,6 +187,7 @@ class HostsText(Descriptor):
             yield ("scheduler",), wrong
         if scheduler and reading.valid.get("certificates") is None:
             yield ("scheduler",), "has no certificates; name them on top under certificates"
+        yield from _short_of_ports(reading, hosts)
         listen = reading.valid.get("listen", "127.0.0.1")
         for name, text in hosts.items():
             away = text.kind == "slurm" or (
@@ -162,7 +207,24 @@ class HostsText(Descriptor):
             beside = path.absolute().parent
             own = (files.authority, files.certificate, files.key)
             named = NamedScheduler(scheduler, *(str(beside / Path(f).expanduser()) for f in own))
-        return Fleet(path.stem, hosts, self.listen, named, str(path))
+        return Fleet(path.stem, hosts, self.listen, named, self.ports.resolved(), str(path))
+
+
+def _short_of_ports(reading: DescriptorReading, hosts: Mapping[str, HostText]) -> Iterator[Located]:
+    """Ports that nobody listens at, or fewer than what listens on this host."""
+    ports: PortsText = reading.valid.get("ports", PortsText())
+    if ports.scheduler is not None and reading.valid.get("scheduler", ""):
+        yield (
+            ("ports", "scheduler"),
+            "is of the fleet's own scheduler, and this file names one that exists",
+        )
+    here = sum(text.count for text in hosts.values() if text.kind == "simulated")
+    if ports.range and here > len(ports.range):
+        yield (
+            ("ports", "workers"),
+            f"is {shown(ports.workers)}, {counted(len(ports.range), 'port')}, but the "
+            f"{counted(here, 'simulated host')} of this host listen at one each",
+        )
 
 
 def out_of_time(path: Path, text: HostsText) -> Iterator[Located]:

@@ -89,6 +89,27 @@ class NamedScheduler:
 
 
 @dataclass(frozen=True)
+class FleetPorts:
+    """TCP ports that a fleet keeps to; 0: any that is free.
+
+    Attributes
+    ----------
+    scheduler : of the fleet's own, on this host.
+    first_worker, last_worker : one of these, of each host that the fleet starts a worker on.
+    """
+
+    scheduler: int = 0
+    first_worker: int = 0
+    last_worker: int = 0
+
+    @property
+    def workers(self) -> str:
+        """As Dask takes them; empty: any."""
+        first, last = self.first_worker, self.last_worker
+        return "" if not first else str(first) if first == last else f"{first}:{last}"
+
+
+@dataclass(frozen=True)
 class Fleet:
     """The hosts of a hosts file; `listen` is the address at which they reach this host.
 
@@ -102,6 +123,7 @@ class Fleet:
     hosts: tuple[LabHost, ...]
     listen: str = "127.0.0.1"
     scheduler: NamedScheduler | None = None
+    ports: FleetPorts = FleetPorts()
     file: str = field(default="", compare=False)
 
     def command(self, name: str) -> str:

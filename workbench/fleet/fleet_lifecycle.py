@@ -36,6 +36,8 @@ from workbench.paths import Workspace
 POLL_S = 0.1
 LOGGED = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ - \S+ - [A-Z]+ - ")
 """How a line begins that Dask logs."""
+OWN_ERROR = re.compile(r"workbench\.[a-z_.]+\.[A-Za-z]+: ")
+"""How the last line of a stack trace of our own errors begins."""
 NO_CAUSE = re.compile(LOGGED.pattern.replace("[A-Z]+", "(?:DEBUG|INFO)") + r"|\s*$")
 
 
@@ -175,7 +177,7 @@ def _keeper_gone(fleet: Fleet, folder: FleetFolder, how: str) -> FleetError:
     with suppress(OSError):
         text = (folder.root / "keeper.err").read_text(errors="replace").strip()
     lines = [line for line in text.splitlines() if not NO_CAUSE.match(line)]
-    why = f": {LOGGED.sub('', lines[-1])}" if lines else ""
+    why = f": {OWN_ERROR.sub('', LOGGED.sub('', lines[-1])).rstrip('.')}" if lines else ""
     is_logged = folder.log.exists()
     return FleetError(
         f"the process that keeps its hosts up {how}"

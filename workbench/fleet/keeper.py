@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -232,7 +232,9 @@ class Keeper:
 
     async def _as_job(self, host: LabHost, starts: int) -> str:
         """From when Slurm takes a host's job to when its worker is gone."""
-        async with submitted(host, self.scheduler, self.folder, self.secrets) as job:
+        async with submitted(
+            host, self.scheduler, self.folder, self.secrets, self.fleet.ports.workers
+        ) as job:
             note = f"its job {job.number} waits in the queue of Slurm"
             self._note(HostStanding(host.name, "queued", note, starts=starts))
             unknown = 0
@@ -270,7 +272,8 @@ class Keeper:
         simulated = host.kind == "simulated"
         folder = str(self.folder.host(host.name)) if simulated else host.folder
         listen = self.fleet.listen if simulated else ""
-        return Posting(host, folder, self.scheduler, listen, self.secrets)
+        ports = self.fleet.ports.workers
+        return Posting(host, folder, self.scheduler, listen, self.secrets, ports)
 
     @asynccontextmanager
     async def _here(self, host: LabHost) -> AsyncIterator[Started]:
@@ -519,9 +522,20 @@ async def _scheduling(
         async with listening(fleet.scheduler, secrets) as present:
             yield fleet.scheduler.address, present
         return
-    async with Scheduler(
-        host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
-    ) as scheduler:
+    ours = Scheduler(
+        host=fleet.listen, port=fleet.ports.scheduler, security=secrets.security(),
+        dashboard=False, protocol="tls",
+    )  # fmt: skip
+    async with AsyncExitStack() as ending:
+        try:
+            scheduler = await ending.enter_async_context(ours)
+        except RuntimeError as error:  # Dask's, around what it was
+            at = f"port {fleet.ports.scheduler} of " if fleet.ports.scheduler else ""
+            raise FleetError(
+                f"nothing can listen at {at}{fleet.listen}: {error.__cause__ or error}",
+                where=fleet.name,
+                remedy="End what listens there, or change `ports` or `listen` of the hosts file",
+            ) from error
         hearing = Hearing()
 
         def present() -> set[str]:

@@ -107,6 +107,7 @@ async def _work(posting: Posting, engine: Engine) -> None:
         resources={"lab": 1},
         security=posting.secrets.security(),
         host=posting.listen or await own_address(posting.scheduler, posting.secrets),
+        port=posting.ports or None,
         local_directory=str(engine.workspace.state / "dask"),
         dashboard=False,
         validate=False,

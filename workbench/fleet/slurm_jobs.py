@@ -42,6 +42,7 @@ ENDED = (
     "BOOT_FAIL", "LAUNCH_FAILED", "DEADLINE", "PREEMPTED", "REVOKED",
 )  # fmt: skip
 """States of a job, as `squeue` says them, in which it comes to nothing any more."""
+LAB_WORKER = ("--resources", "lab=1", "--preload", PRELOAD, "--no-dashboard")
 NO_ANSWER = -1
 UNKNOWN_AFTER = 3
 """Answers in a row that do not know a job, after which it is taken for ended: Slurm may be starting
@@ -81,9 +82,10 @@ def must_submit(hosts: Sequence[LabHost]) -> None:
 
 @asynccontextmanager
 async def submitted(
-    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets
+    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets, ports: str = ""
 ) -> AsyncIterator[SubmittedJob]:
-    """A job that is there while the body runs.
+    """A job that is there while the body runs; its worker listens at one of `ports`, as Dask takes
+    them (empty: any).
 
     Its name is on disk before Slurm is asked for it, and its number once that is known: whoever
     ends this, in the middle of it or by a kill of this process, leaves what can be cancelled.
@@ -98,7 +100,7 @@ async def submitted(
     kept = _kept(folder, host.name)
     try:
         try:
-            job = _job(host, scheduler, folder, secrets, name)
+            job = _job(host, scheduler, folder, secrets, name, ports)
             files.write_own(kept, name.encode())
             async with asyncio.timeout(SUBMITTING_S):
                 await job.start()
@@ -214,12 +216,13 @@ def _job_kind() -> type[SLURMJob]:
 
 
 def _job(
-    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets, name: str
+    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets, name: str, ports: str
 ) -> SLURMJob:
     asked = host.job
     assert asked is not None
     files.make_folder(folder.root / "jobs")
     place = shlex.quote(f"{host.folder}/{host.name}")
+    listening = ["--worker-port", ports] if ports else []
     return _job_kind()(
         scheduler=scheduler,
         name=host.name,
@@ -236,7 +239,7 @@ def _job(
         python=shlex.quote(host.python),
         job_name=name,
         log_directory=str(folder.root / "jobs"),
-        worker_extra_args=["--resources", "lab=1", "--preload", PRELOAD, "--no-dashboard"],
+        worker_extra_args=[*LAB_WORKER, *listening],
         job_script_prologue=[
             "umask 077",
             '[ -d "$XDG_RUNTIME_DIR" ] || unset XDG_RUNTIME_DIR',  # of where it was submitted

@@ -42,6 +42,7 @@ class Posting:
     Attributes
     ----------
     listen : address that it listens at; empty: that from which it reaches the scheduler.
+    ports : that it may listen at, as Dask takes them; empty: any.
     """
 
     host: LabHost
@@ -49,6 +50,7 @@ class Posting:
     scheduler: str
     listen: str
     secrets: Secrets
+    ports: str = ""
 
 
 @dataclass(frozen=True)
