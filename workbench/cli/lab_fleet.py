@@ -265,6 +265,7 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
     from workbench.fleet.fleet_standing import FleetFolder
     from workbench.fleet.leases import LONGEST_S, Lease, Leases
     from workbench.probes.process import started
+    from workbench.probes.this_machine import this_machine
 
     if longest_s is not None and longest_s > LONGEST_S:
         raise UsageError(
@@ -275,7 +276,8 @@ def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
     now = time.time()
     lease = Lease(host, _who(), now, why[:200], None if longest_s is None else now + longest_s)
     if longest_s is None:
-        lease = Lease(host, _who(), now, why[:200], None, os.getpid(), started(os.getpid()))
+        process = os.getpid(), started(os.getpid()), this_machine()
+        lease = Lease(host, _who(), now, why[:200], None, *process)
     before = Leases(FleetFolder.of(current_workspace(), fleet.name).leases).take(lease)
     if before is not None:
         say(f"{host} was {before.told}; that is replaced")
@@ -317,7 +319,7 @@ def _tell_who_waits(fleet: str) -> None:
     from workbench.fleet.leases import Leases
 
     for each in Leases(FleetFolder.of(current_workspace(), fleet).leases).measuring():
-        say(f"{each.session} (process {each.pid}) waits until a host is up")
+        say(f"{each.session} ({each.process}) waits until a host is up")
 
 
 def _at_what(standing: FleetStanding) -> dict[str, str]:

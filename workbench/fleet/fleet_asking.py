@@ -32,9 +32,12 @@ async def sessions_of_hosts(
     Hosts that are up are asked; where a simulated host is not, its folder here is looked into.
     """
     folder = FleetFolder.of(workspace, fleet.name)
-    standing = await asyncio.to_thread(folder.read)
     answers: Mapping[str, Any] = {}
-    trouble = f"its fleet is not up; {fleet.command('up')} starts it"
+    trouble, standing = f"its fleet is not up; {fleet.command('up')} starts it", None
+    try:
+        standing = await asyncio.to_thread(folder.read)
+    except FleetError as error:
+        trouble = f"its fleet {error.what}"
     if standing is not None:
         try:
             answers = await asked(standing, tasks.list_sessions)
@@ -130,7 +133,10 @@ async def answer_of(
 
 async def well(fleet: Fleet, workspace: Workspace, host: str) -> str:
     """What is wrong with a host, as a sentence without its full stop; empty where it answers."""
-    standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
+    try:
+        standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
+    except FleetError as error:
+        return f"its fleet {error.what}"
     if standing is None:
         return "the fleet is not up, so that nobody looked how it is"
     try:

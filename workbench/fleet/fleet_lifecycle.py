@@ -213,12 +213,13 @@ async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
     Raises
     ------
     UsageError : a campaign is measured with it.
-    FleetError : somebody else is starting or ending it for too long.
+    FleetError : somebody else is starting or ending it for too long, or another machine keeps it.
     """
     folder = FleetFolder.of(workspace, fleet.name)
     if not folder.root.exists():
         return False
     async with only_one(folder):
+        folder.read()  # first: of one that another machine keeps nothing is known here
         if users := _users(folder):
             raise UsageError(
                 f"{users} with it",
@@ -231,10 +232,10 @@ async def go_down(workspace: Workspace, fleet: Fleet, tell: Tell) -> bool:
 
 def _users(folder: FleetFolder) -> str:
     """What other processes measure with a fleet, in words; empty: nothing."""
-    others = [each for each in Leases(folder.leases).measuring() if each.pid != os.getpid()]
+    others = [each for each in Leases(folder.leases).measuring() if not each.is_ours]
     if not others:
         return ""
-    names = ", ".join(f"{each.session} (process {each.pid})" for each in others)
+    names = ", ".join(f"{each.session} ({each.process})" for each in others)
     return f"{names} {'is' if len(others) == 1 else 'are'} measured"
 
 

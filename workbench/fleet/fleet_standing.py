@@ -24,6 +24,7 @@ from workbench.fleet.security import Secrets
 from workbench.locks import FileLock
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_state
+from workbench.probes.this_machine import NOT_SAID, MachineIdentity
 
 STRAY_S = 10.0
 """How long a worker whose keeper is gone may take to end by itself, and once it is killed."""
@@ -62,6 +63,8 @@ class FleetStanding:
     scheduler: str
     secrets: Secrets
     hosts: tuple[HostStanding, ...] = ()
+    machine: MachineIdentity = NOT_SAID
+    """On which that process is."""
 
     @property
     def ready(self) -> bool:
@@ -192,8 +195,17 @@ class FleetFolder:
         files.write_own(self._file, codec.dumps(codec.to_plain(standing)))
 
     def read(self) -> FleetStanding | None:
-        """The fleet that is up; None where none is, or its keeper died."""
+        """The fleet that is up; None where none is, or its keeper died. Raises `FleetError` where
+        another machine keeps it, as whose process here none can be looked for."""
         found = self.last()
+        if found is not None and not found.machine.is_here:
+            node = found.machine.node
+            raise FleetError(
+                f"was started on {node} (process {found.pid}), and only there is known how it is",
+                where=self.root.name,
+                remedy=f"Give this command on {node}; where that machine is gone for good, remove "
+                f"{self._file}, and look with `squeue --me` for jobs that are left",
+            )
         return found if found is not None and is_keeper(found.pid) else None
 
     def last(self) -> FleetStanding | None:

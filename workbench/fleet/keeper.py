@@ -48,6 +48,7 @@ from workbench.locks import own
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
 from workbench.probes.remote_shell import connect_by_ssh
+from workbench.probes.this_machine import this_machine
 
 if TYPE_CHECKING:
     import asyncssh
@@ -146,7 +147,9 @@ class Keeper:
 
     def __post_init__(self) -> None:
         hosts = tuple(HostStanding(host.name, "starting") for host in self.fleet.hosts)
-        self.standing = FleetStanding(self.fleet, os.getpid(), self.scheduler, self.secrets, hosts)
+        self.standing = FleetStanding(
+            self.fleet, os.getpid(), self.scheduler, self.secrets, hosts, this_machine()
+        )
         self._few = asyncio.Semaphore(AT_ONCE)
         self.folder.write(self.standing)
         self._place = SameFolder.of(self.folder.root)

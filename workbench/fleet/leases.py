@@ -1,7 +1,8 @@
 """Who holds a lab host for himself, and which campaign goes before which.
 
 A lease ends by its time, or with the process that keeps it: whoever reads leases looks whether that
-is still there, so that none outlives its owner.
+is still there, so that none outlives its owner. One of another machine, with which the workspace is
+shared, is taken for there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from workbench import files
 from workbench.domain import codec
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.probes.process import started
+from workbench.probes.this_machine import NOT_SAID, MachineIdentity, this_machine
 
 T = TypeVar("T")
 
@@ -38,6 +40,7 @@ class Lease:
     by, why : who holds it, and what for.
     since, until : seconds since the epoch; `until` None: as long as process `pid` is there.
     pid, began : that process and when it started; 0 and None where a time ends the lease.
+    machine : on which that process is.
     """
 
     host: str
@@ -47,11 +50,14 @@ class Lease:
     until: float | None = None
     pid: int = 0
     began: float | None = None
+    machine: MachineIdentity = NOT_SAID
 
     def ended(self, now: float) -> str:
         """Why it holds no more, as a sentence without its full stop; empty: it does."""
         if self.until is not None:
             return f"the time of {self.by} is over" if now >= self.until else ""
+        if not self.machine.is_here:
+            return ""
         if self.began is None or started(self.pid) != self.began:
             return f"the process by which {self.by} held it (pid {self.pid}) is gone"
         return ""
@@ -62,6 +68,8 @@ class Lease:
         left = "it is given back"
         if self.until is not None:
             left = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(self.until))
+        elif place := self.machine.place:
+            left += f"{place} (process {self.pid})"
         return f"{HELD_BY} {self.by} until {left}" + (f": {self.why}" if self.why else "")
 
 
@@ -73,10 +81,24 @@ class Contender:
     priority: int
     pid: int
     began: float | None
+    machine: MachineIdentity = NOT_SAID
+    """On which that process is."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is this process."""
+        return self.machine.is_here and self.pid == os.getpid()
+
+    @property
+    def process(self) -> str:
+        """That process in words, with its machine where that is another."""
+        return f"process {self.pid}{self.machine.place}"
 
     @property
     def is_there(self) -> bool:
-        """Whether that process still is."""
+        """Whether that process still is; one of another machine may be."""
+        if not self.machine.is_here:
+            return True
         return self.began is not None and started(self.pid) == self.began
 
 
@@ -100,7 +122,7 @@ class Leases:
                         where=lease.host,
                         remedy="Ask for it, or wait until it is free",
                     )
-                _must_not_be_kept(held, lease.pid)
+                self._must_not_be_kept(held, lease.pid)
             self._write(self._hold(lease.host), lease)
             return held
 
@@ -119,7 +141,7 @@ class Leases:
                     "that keeps it, ends it as well",
                 )
             if not held.ended(time.time()):
-                _must_not_be_kept(held, pid)
+                self._must_not_be_kept(held, pid)
             self._hold(host).unlink(missing_ok=True)
             return held
 
@@ -140,10 +162,18 @@ class Leases:
 
     @contextmanager
     def contending(self, session: str, priority: int = 0) -> Iterator[None]:
-        """A campaign is measured while the body runs."""
+        """A campaign is measured while the body runs. Raises `UsageError` where another machine
+        measures it."""
         path = self._run(session)
-        own = Contender(session, priority, os.getpid(), started(os.getpid()))
+        own = Contender(session, priority, os.getpid(), started(os.getpid()), this_machine())
         with self._alone():
+            left = self._read(path, Contender)
+            if left is not None and not left.machine.is_here:
+                raise UsageError(
+                    f"is measured by {left.process}",
+                    where=session,
+                    remedy=f"Stop it there; {_gone_for_good(left.machine, path)}",
+                )
             self._write(path, own)
         try:
             yield
@@ -193,9 +223,20 @@ class Leases:
         said = {host: lease.told for host, lease in held.items() if host in hosts}
         first = self.before(session)
         if first is not None:
-            why = f"{first.session} goes first (priority {first.priority})"
+            why = f"{first.session}{first.machine.place} goes first (priority {first.priority})"
             said = dict.fromkeys(hosts, why) | said
         return said
+
+    def _must_not_be_kept(self, held: Lease, pid: int) -> None:
+        """Raises `UsageError` where a process keeps it that is not `pid` here: accounts may be
+        shared."""
+        if held.pid == 0 or (held.pid == pid and held.machine.is_here):
+            return
+        remedy = f"A command that runs keeps it (pid {held.pid}{held.machine.place}): end that "
+        remedy += "with ctrl+c"
+        if not held.machine.is_here:
+            remedy += f"; {_gone_for_good(held.machine, self._hold(held.host))}"
+        raise UsageError(f"is {held.told}", where=held.host, remedy=remedy)
 
     def _run(self, session: str) -> Path:
         return self.root / f"run-{session}.json"
@@ -252,11 +293,6 @@ def _taken(file: IO[str]) -> bool:
     return True
 
 
-def _must_not_be_kept(held: Lease, pid: int) -> None:
-    """Raises `UsageError` where a process keeps it that is not `pid`: accounts may be shared."""
-    if held.pid not in (0, pid):
-        raise UsageError(
-            f"is {held.told}",
-            where=held.host,
-            remedy=f"A command that runs keeps it (pid {held.pid}): end that with ctrl+c",
-        )
+def _gone_for_good(machine: MachineIdentity, path: Path) -> str:
+    """What to do where nobody can end that on its machine."""
+    return f"where {machine.node} is gone for good, remove {path}"
