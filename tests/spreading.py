@@ -45,8 +45,17 @@ REAPING = (
 time each would find the other's."""
 
 
-LONG = ("_whole_way", "_monkey", "truth/")
-"""What files are named by, or their room, whose tests take half a minute and more."""
+LONG = (
+    "_whole_way",
+    "_monkey",
+    "truth/",
+    "test_stops_and_clocks",
+    "test_attached_process",
+    "test_remote_process",
+    "test_site_metrics_live",
+)
+"""What files are named by, or their room, whose tests take half a minute and more, or wait for long
+by themselves."""
 
 
 def put_whole_ways_first(items: list[pytest.Item]) -> None:

@@ -8,17 +8,19 @@ import sys
 
 import pytest
 
-from workbench.cli.context import INTERRUPTED_SAID, computed, execute, learned_here
+from workbench.cli.context import INTERRUPTED_SAID, execute, learned_here
+from workbench.computing import computed
 
 ENDLESS = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a script starts
 from workbench.cli import context, main
+from workbench.computing import computed
 def endless():
     print("computing", flush=True)
     time.sleep(600)
 import workbench.cli.app as app
-app.app = lambda: context.execute(context.computed(endless))
+app.app = lambda: context.execute(computed(endless))
 main()
 """
 
@@ -47,16 +49,17 @@ TWICE = """
 import asyncio, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a script starts
 from workbench.cli import context, main
+from workbench.computing import computed
 def endless():
     print("learning", flush=True)
     threading.Event().wait()
 async def learning():
     try:
         with context.interruptible():
-            await context.computed(endless)
+            await computed(endless)
     finally:
         print("ending", flush=True)
-        await context.computed(sys.stdin.readline)
+        await computed(sys.stdin.readline)
 import workbench.cli.app as app
 app.app = lambda: context.execute(learning())
 main()

@@ -1,4 +1,4 @@
-"""A lab host that has measured a shard to its end and cannot write the bundle of it."""
+"""What a lab host answers that was stopped, has measured before, or cannot write a bundle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_central_planning import FEW, RUN
 
 from workbench.descriptors.loading import load_campaign
@@ -74,6 +75,40 @@ def test_a_stop_that_comes_while_a_session_is_read_ends_what_goes_on_with_it(
             found = await asyncio.wait_for(host.measure(more), 30.0)
             assert found.taken == 0
             assert found.failure.startswith("its run is ")
+        finally:
+            await engine.close()
+
+    asyncio.run(there())
+
+
+def test_planned_points_count_alike_whichever_request_measured_them(tmp_path: Path) -> None:
+    """As where the host or the command was lost before the answer was kept."""
+    (tmp_path / "c.yaml").write_text(FEW)
+    campaign = load_campaign(str(tmp_path / "c.yaml"), workspace=Workspace(tmp_path)).campaign
+    shard = split(beginning(campaign), 2, size=1, **RUN)[0]
+    configuration = campaign.configurations(shard.campaign.targets[0])[0]
+
+    def more(*loads: float) -> ShardOrder:
+        points = tuple(PlannedPoint(configuration, wl) for wl in loads)
+        return ShardOrder("s", going_on(shard, points), (), points=points, goes_on=shard.key)
+
+    async def there() -> None:
+        engine = Engine(Workspace(tmp_path))
+        await engine.start()
+        try:
+            host = HostEngine(engine, LabHost("one", "simulated"))
+            begun = await host.measure(ShardOrder("s", shard, ()))
+            first = await host.measure(more(200.0, 300.0))
+            assert (first.failure, first.samples, first.taken) == ("", 2, 2)
+            again = await host.measure(more(200.0, 300.0))
+            assert (again.failure, again.samples, again.taken) == ("", 2, 0)
+            assert again.lab_s == pytest.approx(first.lab_s)
+            in_part = await host.measure(more(300.0, 400.0))
+            assert (in_part.failure, in_part.samples, in_part.taken) == ("", 2, 1)
+            assert in_part.lab_s == pytest.approx(first.lab_s, rel=0.5)
+            before = await host.measure(ShardOrder("s", shard, ()))
+            assert (before.samples, before.taken) == (begun.samples, 0) == (2, 0)
+            assert before.lab_s == pytest.approx(begun.lab_s)
         finally:
             await engine.close()
 

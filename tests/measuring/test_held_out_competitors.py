@@ -19,6 +19,7 @@ from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Measurement, Window
 from workbench.measuring.histograms import build
+from workbench.models.counter_models import OwnCounterModel
 
 NOTHING = build(np.zeros(0), np.zeros(0))
 
@@ -40,7 +41,13 @@ def taken(competitor: str, wl: float, block: int, waited_s: float) -> Measuremen
     )
 
 
-def test_one_unlike_all_others_is_outside_of_what_was_learned() -> None:
+@pytest.mark.parametrize(
+    "model", [LineModel, pytest.param(OwnCounterModel, marks=pytest.mark.long)]
+)
+def test_one_unlike_all_others_is_outside_of_what_was_learned(
+    model: type[LineModel | OwnCounterModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", model)
     draw = np.random.default_rng(1)
     waits = {"none": 1e-4, "cpu": 2e-4, "memory": 5e-1}
     session = [

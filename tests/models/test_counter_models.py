@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from published_counters import LineModel, co_located, experiments
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.neural_network import MLPRegressor
 
 from workbench.descriptors.co_located_files import read_co_located
@@ -40,6 +42,17 @@ from workbench.models.counter_scores import (
     taught_by,
 )
 from workbench.models.counter_weights import projections, weights_of
+
+
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what holds however well a model has learned."""
+
+    def few(**given: Any) -> GradientBoostingRegressor:
+        return GradientBoostingRegressor(**{**given, "n_estimators": 10})
+
+    monkeypatch.setattr("workbench.models.counter_models.GradientBoostingRegressor", few)
+    monkeypatch.setattr("workbench.models.counter_models.MOST_EPOCHS", 20)
 
 
 def levels(count: int, seconds: int = 30, seed: int = 0) -> CounterRows:
@@ -96,6 +109,7 @@ def test_ours_is_chosen_without_the_rows_it_is_held_against(
     assert at_accelerator(profile).min() >= profile.unseen.y.min() * 0.999, "made of that very line"
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_others_are_held_against_ours_on_the_same_rows_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +284,7 @@ def test_slomo_says_where_too_few_windows_alone_leave_it_no_curve(
         assert words in said[0]
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("rows", [levels(4, 20), contended()], ids=["levels", "contended"])
 def test_the_same_rows_and_seed_give_the_same_model(
     rows: CounterRows, monkeypatch: pytest.MonkeyPatch

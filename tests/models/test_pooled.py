@@ -71,7 +71,7 @@ def surface(seed, most=80):
     return np.column_stack([C[chosen], x]), y, test, loss(load, capacity_of(at))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in (1, 2))])
 def test_a_matched_law_is_found_and_its_intervals_hold(seed):
     X, y, test, truth = surface(seed)
     model = Pooled(ceiling=CEILING).fit(X, y, np.full(len(y), 0.1))
@@ -87,7 +87,7 @@ def test_a_matched_law_is_found_and_its_intervals_hold(seed):
 def test_where_the_law_has_to_guess_its_capacities_it_counts_for_less():
     """Capacities that no surface follows: the law knows them where there are samples, and errs
     more than a process without a law where it has to guess them. One does not pay for the other."""
-    X, y, _, _ = surface(0, most=480)
+    X, y, _, _ = surface(0, most=240)
     C = np.unique(X[:, :2], axis=0)
     place = np.array([np.flatnonzero((row == C).all(axis=1))[0] for row in X[:, :2]])
     luck = 1.2 * np.random.default_rng(5).standard_normal(len(C))
@@ -121,7 +121,7 @@ def test_errors_of_one_kind_alone_tell_both_weights(configurations, each):
 
 
 def test_a_first_sample_makes_a_configuration_one_that_has_some():
-    X, y, _, _ = surface(0, most=480)
+    X, y, _, _ = surface(0, most=240)
     rows, place = np.unique(X[:, :2], axis=0, return_inverse=True)
     place = place.reshape(-1)
     order = np.argsort(place == 5, kind="stable")  # those of one configuration last

@@ -19,7 +19,9 @@ from workbench.tui.screens.chain.choosing import PaletteScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
 
 SIZES = [(80, 24), (160, 50)]
-ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
+ALL = [*((size, "dark") for size in SIZES),
+       pytest.param((60, 18), "dark", marks=pytest.mark.long),
+       pytest.param((80, 24), "mono", marks=pytest.mark.long)]  # fmt: skip
 
 
 async def add(pilot: Pilot[Any], name: str, key: str = "a") -> None:

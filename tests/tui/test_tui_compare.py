@@ -45,8 +45,9 @@ from workbench.tui.screens.dialogs import HelpScreen
 from workbench.tui.widgets.listing import Listing
 
 SIZES = [(80, 24), (160, 50)]
-LOOKS = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono"),
-         ((80, 24), "safe")]  # fmt: skip
+LOOKS = [*((size, "dark") for size in SIZES),
+         *(pytest.param(*look, marks=pytest.mark.long)
+           for look in (((60, 18), "dark"), ((80, 24), "mono"), ((80, 24), "safe")))]  # fmt: skip
 
 
 def shown(pilot: Pilot) -> CompareScreen:

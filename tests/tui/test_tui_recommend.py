@@ -46,7 +46,9 @@ from workbench.tui.screens.recommend import recommend_rows
 from workbench.tui.screens.recommend.export_dialog import ExportDialog
 
 SIZES = [(80, 24), (160, 50)]
-ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
+ALL = [*((size, "dark") for size in SIZES),
+       pytest.param((60, 18), "dark", marks=pytest.mark.long),
+       pytest.param((80, 24), "mono", marks=pytest.mark.long)]  # fmt: skip
 
 
 def recommending(

@@ -30,7 +30,9 @@ from workbench.tui.evidence_rows import evidence_lines
 from workbench.tui.plots.sparkline import bars, over
 from workbench.tui.screens.why import why_rows
 
-SIZES = [((80, 24), "dark"), ((160, 50), "dark"), ((80, 24), "mono"), ((60, 15), "dark")]
+SIZES = [((80, 24), "dark"), ((160, 50), "dark"),
+         pytest.param((80, 24), "mono", marks=pytest.mark.long),
+         pytest.param((60, 15), "dark", marks=pytest.mark.long)]  # fmt: skip
 
 
 async def answered(pilot: Pilot[None], shown: str = "acknowledges late") -> str:

@@ -33,6 +33,8 @@ def main() -> None:
         if debug:
             raise
         say(str(error))
+        if error.exit_code == INTERRUPTED:  # a campaign that was stopped
+            _end_interrupted()
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         _end_interrupted()
@@ -72,7 +74,7 @@ def _end_interrupted() -> None:
     Where a thread still computes the process ends here: Python would take modules down under it,
     and extensions would tell at length what that leaves behind.
     """
-    from workbench.cli.context import still_computes
+    from workbench.computing import still_computes
     from workbench.domain.errors import INTERRUPTED
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

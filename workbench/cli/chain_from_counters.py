@@ -93,8 +93,9 @@ async def _read(
     session: str, wanted: str, kpi: str
 ) -> tuple[Campaign, Target, Sequence[CountedFunction], Measured]:
     """The campaign, the chain, its functions with their counters, and where it is asked."""
-    from workbench.cli.context import any_client, computed
+    from workbench.cli.context import any_client
     from workbench.cli.session_counters import samples_alone, samples_listed
+    from workbench.computing import computed
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ViewSession
     from workbench.engine.answers.chain_profiles import profiles_for

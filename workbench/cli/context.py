@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import Future
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -23,6 +22,8 @@ from contextlib import (
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from workbench.computing import computed
 
 if TYPE_CHECKING:
     from workbench.domain.errors import SessionError
@@ -168,34 +169,6 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(guarded())
     except asyncio.CancelledError:  # not in there: it would be told as an error nobody waited for
         raise KeyboardInterrupt from None
-
-
-async def computed(compute: Callable[..., T], *arguments: object) -> T:
-    """As `asyncio.to_thread`, but who presses Ctrl-C does not wait until it has ended.
-
-    `asyncio.run` joins the threads of its executor however long they compute; this one ends with
-    the process.
-    """
-    answer: Future[T] = Future()
-    answer.set_running_or_notify_cancel()  # its waiter may leave, and it is answered all the same
-
-    def compute_it() -> None:
-        try:
-            answer.set_result(compute(*arguments))
-        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            answer.set_exception(error)
-
-    thread = threading.Thread(target=compute_it, name=COMPUTING, daemon=True)
-    thread.start()
-    return await asyncio.wrap_future(answer)
-
-
-COMPUTING = "computing"
-
-
-def still_computes() -> bool:
-    """Whether something computes whose answer nobody waits for any more."""
-    return any(thread.name == COMPUTING for thread in threading.enumerate())
 
 
 INTERRUPTED_SAID = "Interrupted: what was computed is dropped, and nothing is changed."

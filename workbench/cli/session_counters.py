@@ -107,7 +107,8 @@ async def counted_of(
 
     Another that taught nothing is left out, and said.
     """
-    from workbench.cli.context import any_client, computed, say
+    from workbench.cli.context import any_client, say
+    from workbench.computing import computed
     from workbench.domain.errors import DataError, UsageError
     from workbench.domain.messages import ViewSession
     from workbench.engine.answers.counter_learning import counted_rows

@@ -89,8 +89,9 @@ async def _learnt(
 ) -> tuple[CountedRows, Attached, str]:
     """What the session has to teach, where the function runs, and the image that it was of when it
     was measured, if that is known."""
-    from workbench.cli.context import any_client, computed
+    from workbench.cli.context import any_client
     from workbench.cli.session_counters import counted_campaign, samples_alone
+    from workbench.computing import computed
     from workbench.domain.messages import ViewSession
     from workbench.engine.answers.counter_learning import counted_rows
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.chains.drift import Cusum, threshold
-from workbench.cli.context import computed, interruptible, put, put_json, say
+from workbench.cli.context import interruptible, put, put_json, say
 from workbench.cli.metrics_file import kept_alone
 from workbench.cli.watch_learning import Learned, learned
 from workbench.cli.watch_reporting import LookReporter
+from workbench.computing import computed
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import LabError, UsageError

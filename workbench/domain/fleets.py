@@ -241,7 +241,7 @@ class ShardResult:
     ----------
     place : folder of the bundle on the host.
     digest : SHA-256 of the bundle's manifest, which has those of its tables; empty: it failed.
-    samples, lab_s : of the shard; of planned points, what this very request measured.
+    samples, lab_s : of the shard, or of the planned points, whichever request measured them.
     taken : samples that this very request measured; 0 where all were there already.
     failure : why nothing came of it, as a sentence; empty where something did.
     is_measured : with a failure: all of it is measured and stored there, and only not handed over.

@@ -15,6 +15,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from workbench.computing import computed
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
@@ -120,7 +121,7 @@ class CentralPlanning:
         self._late = {key: self._orders[key] for key in self._orders.keys() & dispatch.passed}
         await self._compare(own, dispatch)
         number = 0
-        while (batch := await asyncio.to_thread(self._next)) or self._late:
+        while (batch := await computed(self._next)) or self._late:
             number += 1
             points = sum(map(len, batch.values()))
             said = [f"{counted(points, 'point')} planned for all hosts"] if batch else []

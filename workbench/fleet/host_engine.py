@@ -12,7 +12,13 @@ from workbench import files
 from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
 from workbench.domain.counts import counted
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
-from workbench.domain.events import Event, RunFinished, SampleTaken
+from workbench.domain.events import (
+    BypassMeasured,
+    Event,
+    RunFinished,
+    SampleTaken,
+    TargetDeployed,
+)
 from workbench.domain.fleets import LabHost, PlannedPoint, ShardOrder, ShardResult
 from workbench.domain.messages import (
     ExportSession,
@@ -21,8 +27,9 @@ from workbench.domain.messages import (
     RunCampaign,
     StopRun,
 )
+from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
-from workbench.domain.sample_review import RequestPoint
+from workbench.domain.sample_review import PointRequested, RequestPoint
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
 from workbench.engine.runs.sample_decisions import request_point
@@ -95,7 +102,7 @@ class HostEngine:
         if not session_path(self._engine.workspace, session).is_file():
             return None
         view = await self._view(session)
-        return await self._result(key, view, taken=0) if is_done(view) else None
+        return await self._all_of(key, view, taken=0) if is_done(view) else None
 
     @property
     def exports(self) -> Path:
@@ -156,7 +163,7 @@ class HostEngine:
         path = session_path(self._engine.workspace, order.session)
         before = await self._view(order.session) if path.is_file() else None
         if before is not None and is_done(before):
-            return await self._result(order.shard.key, before, taken=0)
+            return await self._all_of(order.shard.key, before, taken=0)
         after = before.seq if before is not None else 0
         if before is None:
             await self._client.ask(self._begin(order))
@@ -168,7 +175,7 @@ class HostEngine:
         view = await self._view(order.session)
         if not is_done(view):
             return self._unfinished(order, view, taken)
-        return await self._result(order.shard.key, view, taken=taken)
+        return await self._all_of(order.shard.key, view, taken=taken)
 
     async def _more(self, order: ShardOrder) -> ShardResult:
         """Points that were planned elsewhere, into the session of the shard that they go on with;
@@ -191,7 +198,46 @@ class HostEngine:
             return self._unfinished(order, view, taken)
         place = self.exports / f"{session}.{order.shard.key}.bundle"
         result = await self._result(order.shard.key, view, taken=taken, place=place)
-        return replace(result, samples=taken, lab_s=view.lab_s - before.lab_s)
+        had, had_lab_s = 0, 0.0
+        if len(not_measured(before, order)) < len(order.points):
+            had, had_lab_s = await self._had(before, order.points)
+        lab_s = view.lab_s - before.lab_s + had_lab_s
+        return replace(result, samples=taken + had, lab_s=lab_s)
+
+    async def _all_of(self, key: str, view: SessionView, *, taken: int) -> ShardResult:
+        """Of a shard's own session, without points that were planned elsewhere since: these are of
+        orders of their own."""
+        result = await self._result(key, view, taken=taken)
+        if taken < result.samples:
+            had, had_lab_s = await self._had(view)
+            if had < result.samples:
+                return replace(result, samples=had, lab_s=had_lab_s)
+        return result
+
+    async def _had(
+        self, view: SessionView, points: Sequence[PlannedPoint] = ()
+    ) -> tuple[int, float]:
+        """What a session has of these points, or of all that was not planned elsewhere: samples,
+        and lab seconds of these and of the deployments that they began with.
+
+        Raises `WorkbenchError`.
+        """
+        wanted = {(point.configuration, point.wl) for point in points}
+        planned: set[tuple[Configuration, float]] = set()
+        samples, lab_s, besides_s = 0, 0.0, 0.0
+        async for event in events_between(self._client, view.session, 0, view.seq):
+            match event.fact:
+                case PointRequested(configuration=configuration, wl=wl, by=by) if by == FLEET:
+                    planned.add((configuration, wl))
+                case TargetDeployed() | BypassMeasured() as fact:
+                    besides_s += fact.lab_s
+                case SampleTaken(sample=sample):
+                    place = sample.point.configuration, sample.point.wl
+                    if place in wanted if points else place not in planned:
+                        samples += 1
+                        lab_s += besides_s + sample.lab_s
+                    besides_s = 0.0
+        return samples, lab_s
 
     def _unfinished(self, order: ShardOrder, view: SessionView, taken: int) -> ShardResult:
         """Who hears of the failure names host and configurations: a session's name is a key."""
