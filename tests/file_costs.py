@@ -42,21 +42,23 @@ class FileCosts:
 
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited
-        self._begin_s = 0.0
+        self._told_s: float | None = None
         self.cpu_s: Counter[str] = Counter()
         self._reports = 0
         self._slowness_s: list[float] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        self._begin_s = tree_cpu_s()
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        if self._told_s is None:  # else that of the test before, with what was done in between
+            self._told_s = tree_cpu_s()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
         report: Any = yield
         if call.when == "teardown":  # fixtures of the module are gone, too
-            report.cpu_s = max(0.0, tree_cpu_s() - self._begin_s)  # crosses from a worker
+            before, self._told_s = self._told_s or 0.0, tree_cpu_s()
+            report.cpu_s = max(0.0, self._told_s - before)  # crosses from a worker
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -133,16 +135,24 @@ def tree_cpu_s() -> float:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # it ended
-            for child in map(int, task.read_text().split()):
-                yield child
-                yield from _descendants(child)
+    with suppress(OSError):  # it ended
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - asked for after each test
+            yield from _children(f"/proc/{pid}/task/{task}/children")
+
+
+def _children(path: str) -> Iterator[int]:
+    with suppress(OSError):
+        with open(path, "rb") as listed:  # noqa: PTH123
+            children = list(map(int, listed.read().split()))
+        for child in children:
+            yield child
+            yield from _descendants(child)
 
 
 def _cpu_s(pid: int) -> float:
     """Of a process and of its children that ended."""
     with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(b")")[2].split()
         return sum(map(int, fields[11:15])) * TICK_S
     return 0.0

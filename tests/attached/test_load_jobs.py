@@ -402,7 +402,7 @@ def test_a_job_of_an_engine_that_was_killed_is_deleted_and_its_run_goes_on(
 ) -> None:
     workbench.variables["KUBECONFIG"] = str(clustered.kubeconfig())
     campaign = job_campaign(workbench.root, system.port, guard="p95<=2s", samples=2)
-    process = workbench.start("run", str(campaign), "--headless", "--session", "jobs")
+    process = workbench.begin("run", str(campaign), "--headless", "--session", "jobs")
     wait_for(process, lambda: bool(clustered.jobs.loads) and clustered.jobs.sending())
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from driving import COMMAND, Workbench
+from driving import Workbench
 from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
+from forked_commands import Started
 
 from workbench.domain.errors import EngineError, SessionError
 from workbench.domain.events import Event, Noted, PointAsked, Progress, SampleTaken, Tick
@@ -29,6 +30,9 @@ from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
+SERVE = ("engine", "serve")
+Process = subprocess.Popen[str] | Started
+
 
 @pytest.fixture
 def workspace(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workspace:
@@ -38,28 +42,26 @@ def workspace(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workspac
 
 @asynccontextmanager
 async def engine_process(
-    workbench: Workbench, workspace: Workspace
-) -> AsyncIterator[tuple[subprocess.Popen[bytes], SocketClient]]:
+    started: Process, workspace: Workspace
+) -> AsyncIterator[tuple[Process, SocketClient]]:
     """An engine's process and a client of it; the process is gone afterwards."""
-    process = subprocess.Popen(
-        [COMMAND, "engine", "serve"], env=workbench.environment, cwd=workbench.root
-    )
-    try:
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    client = await SocketClient.connect(workspace.socket, "tester")
-                    break
-                except OSError:
-                    assert process.poll() is None, "the engine ended as it started"
-                    await asyncio.sleep(0.02)
+    with started as process:
         try:
-            yield process, client
+            async with asyncio.timeout(60):
+                while True:
+                    try:
+                        client = await SocketClient.connect(workspace.socket, "tester")
+                        break
+                    except OSError:
+                        assert process.poll() is None, "the engine ended as it started"
+                        await asyncio.sleep(0.02)
+            try:
+                yield process, client
+            finally:
+                await client.close()
         finally:
-            await client.close()
-    finally:
-        process.kill()
-        process.wait()
+            process.kill()
+            process.wait()
 
 
 @asynccontextmanager
@@ -86,7 +88,7 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
 
     for number in range(5 if full_length else 1):  # in mid-sample, then anywhere
         session = f"killed-{number}"
-        async with engine_process(workbench, workspace) as (process, client):
+        async with engine_process(workbench.begin(*SERVE), workspace) as (process, client):
             await client.ask(RunCampaign(SMALL, session=session, lab="sim", seed=7, pace=4 * SLOW))
             async with client.follow(session) as feed:
                 watched = Watched(feed)
@@ -123,7 +125,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(
     workbench: Workbench, workspace: Workspace
 ) -> None:
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    async with engine_process(workbench, workspace) as (process, client):
+    async with engine_process(workbench.begin(*SERVE), workspace) as (process, client):
 
         def fill(session: str) -> None:
             """No file of the engine may grow beyond what this session's log holds now."""
@@ -175,7 +177,8 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(
 async def test_terminated_it_closes_its_sessions_and_says_so(
     workbench: Workbench, workspace: Workspace
 ) -> None:
-    async with engine_process(workbench, workspace) as (process, client):
+    installed = workbench.start(*SERVE)
+    async with engine_process(installed, workspace) as (process, client):
         await client.ask(RunCampaign(SMALL, session="ended", lab="sim", pace=SLOW))
         async with client.follow("ended") as feed:
             watched = Watched(feed)

@@ -20,6 +20,7 @@ from engine_watching import (
     SLOW,
     SMALL,
     Watched,
+    by_default_models,
     kinds,
     same,
     start,
@@ -101,13 +102,17 @@ class Run:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def whole(client: SocketClient) -> Run:
     """A campaign that ran from plan to breakpoints undisturbed; the session is called `whole`."""
-    planned = await client.ask(PlanCampaign(SMALL, lab="sim"))
+    return await ran(client, SMALL, "whole")
+
+
+async def ran(client: SocketClient, campaign: str, session: str) -> Run:
+    planned = await client.ask(PlanCampaign(campaign, lab="sim"))
     assert isinstance(planned, Planned)
-    await start(client, "whole", seed=7)
-    async with client.follow("whole") as feed:
+    await client.ask(RunCampaign(campaign, session=session, lab="sim", seed=7))
+    async with client.follow(session) as feed:
         watched = Watched(feed)
         finished = await watched.finish()
-    return Run(planned.plan, watched, finished, await stored_samples(client, "whole"))
+    return Run(planned.plan, watched, finished, await stored_samples(client, session))
 
 
 async def view_of(client: SocketClient, session: str) -> SessionView:
@@ -122,16 +127,21 @@ async def state_of(client: SocketClient, session: str) -> str:
     return next(s.state for s in reply.sessions if s.name == session)
 
 
-async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient, whole: Run) -> None:
-    watched, finished = whole.watched, whole.finished
+async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient, tmp_path: Path) -> None:
+    campaign = tmp_path / "modelled.yaml"
+    campaign.write_text(by_default_models(Path(SMALL).read_text()))
+    run = await ran(client, str(campaign), "modelled")
+    watched, finished = run.watched, run.finished
+    curves = [view.curve for view in watched.view.configurations]
+    assert {curve and curve.model for curve in curves} == {"gaussian-process"}
     assert finished.outcome == "done"
     assert finished.samples == watched.view.samples_taken > 6
-    assert finished.measured_s == pytest.approx(whole.plan.lab_s, rel=0.25)
+    assert finished.measured_s == pytest.approx(run.plan.lab_s, rel=0.25)
     places = {(c.target, c.configuration) for c in watched.view.configurations}
     assert {(b.target, b.configuration) for b in finished.breakpoints} == places
     assert any(isinstance(tick, UsageTick) for tick in watched.ticks)
 
-    events = await stored_events(client, "whole")
+    events = await stored_events(client, "modelled")
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     names = kinds(events)
     assert names[:3] == ["SessionCreated", "CampaignPlanned", "RunStarted"]
@@ -139,8 +149,8 @@ async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient, whole: 
     assert names[-1] == "RunFinished"
     assert names.count("SampleTaken") == names.count("ModelFitted") == finished.samples
     assert names.count("ConfigurationFinished") == len(places)
-    assert [e.fact.sample for e in events if isinstance(e.fact, SampleTaken)] == whole.samples
-    assert await state_of(client, "whole") == "finished"
+    assert [e.fact.sample for e in events if isinstance(e.fact, SampleTaken)] == run.samples
+    assert await state_of(client, "modelled") == "finished"
 
 
 async def test_two_clients_see_every_event_once_and_in_order(
@@ -462,8 +472,8 @@ async def test_every_block_is_a_deployment_of_its_own_also_after_a_resume(
     client: SocketClient, tmp_path: Path
 ) -> None:
     blocks = tmp_path / "blocks.yaml"
-    method = "sampling: {method: uniform, max_samples: 6, repetitions: 2}"
-    blocks.write_text(Path(SMALL).read_text().replace("sampling: {max_samples: 6}", method))
+    method = "sampling: {method: uniform, max_samples: 6, repetitions: 2"
+    blocks.write_text(Path(SMALL).read_text().replace("sampling: {max_samples: 6", method))
     await client.ask(RunCampaign(str(blocks), session="blocks", lab="sim", seed=7))
     async with client.follow("blocks") as feed:
         watched = Watched(feed)

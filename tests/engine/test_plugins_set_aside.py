@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from engine_watching import SMALL, Watched, stored_samples
+from engine_watching import SMALL, Watched, by_default_models, stored_samples
 
 from workbench import plugins
 from workbench.domain.events import Noted
@@ -118,7 +118,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def asking(folder: Path, sampling: str) -> str:
     """A campaign with that sampler or model; long enough for a model to be asked when to stop."""
     most = 14 if "model" in sampling else 6
-    text = Path(SMALL).read_text()
+    text = by_default_models(Path(SMALL).read_text())
     path = folder / "campaign.yaml"
     path.write_text(text.replace("{max_samples: 6}", f"{{max_samples: {most}, {sampling}}}"))
     return str(path)

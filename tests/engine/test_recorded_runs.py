@@ -44,8 +44,8 @@ async def test_samplers_ask_for_recorded_points_only(
     client: SocketClient, tmp_path: Path, method: str
 ) -> None:
     campaign = tmp_path / "small.yaml"
-    plan = f"sampling: {{method: {method}, max_samples: 6, repetitions: 3}}"
-    campaign.write_text(Path(SMALL).read_text().replace("sampling: {max_samples: 6}", plan))
+    plan = f"sampling: {{method: {method}, max_samples: 6, repetitions: 3"
+    campaign.write_text(Path(SMALL).read_text().replace("sampling: {max_samples: 6", plan))
     await run(client, method, campaign, f"recorded:{recording(tmp_path)},spread=0.1")
     samples = await stored_samples(client, method)
     assert samples

@@ -59,7 +59,7 @@ def test_a_host_is_held_for_a_time_and_given_back(workbench: Workbench, hosts: s
 
 
 def test_a_host_is_held_until_the_command_ends(workbench: Workbench, hosts: str) -> None:
-    holding = workbench.start("fleet", "hold", "beta", hosts)
+    holding = workbench.begin("fleet", "hold", "beta", hosts)
     ends = time.monotonic() + LONGEST_S
     while not lease_of(workbench, "beta").exists() and time.monotonic() < ends:
         time.sleep(0.05)

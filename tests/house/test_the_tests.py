@@ -56,6 +56,23 @@ def test_on_a_slow_host_a_file_may_cost_its_share_of_the_whole_run() -> None:
     assert told(FileCosts(limited=True), *reports, costly) == pytest.ExitCode.TESTS_FAILED
 
 
+def test_it_is_asked_once_a_test_what_that_has_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the workers started is looked at for that: twice cost seconds of a whole run."""
+    looks = iter((1.0, 3.0, 8.0))
+    monkeypatch.setattr(file_costs, "tree_cpu_s", lambda: next(looks))
+    costs = FileCosts(limited=True)
+    ended: Any = SimpleNamespace(when="teardown")
+    told_s: list[float] = []
+    for _ in range(2):
+        next(costs.pytest_runtest_setup())
+        making = costs.pytest_runtest_makereport(ended)
+        next(making)
+        with pytest.raises(StopIteration) as made:
+            making.send(SimpleNamespace())  # type: ignore[attr-defined]
+        told_s.append(made.value.value.cpu_s)
+    assert told_s == [2.0, 5.0]
+
+
 def test_where_all_work_takes_longer_a_file_may_cost_as_much_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
