@@ -141,7 +141,7 @@ def told(counts: Counter[str], truth: float, widths: np.ndarray) -> None:
     known = counts["trials"] - counts["no capacity"]
     own, carried, alone = np.median(widths, axis=0)
     share = counts["carried"] / known
-    sd = math.sqrt(0.95 * 0.05 / known)
+    sd = math.sqrt(share * (1.0 - share) / known)
     print(
         f"{counts['trials']} fleets of two hosts, the second of speed 0.5 to 2; capacity of one "
         f"configuration on the first {truth:.0f}/s; {counts['no capacity']} without a capacity"
