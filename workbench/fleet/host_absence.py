@@ -1,4 +1,4 @@
-"""That no host is there for a run: for how long it is waited, and what is told of that."""
+"""No host is there for a run: how long the run waits for one, and what is told meanwhile."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class HostAbsence:
         return self.clock() - self._since > self._due_s
 
     def say(self, *, silent: bool, all_there: bool = False) -> None:
-        """Tell that it is waited. Raises `FleetError` where it is waited no longer.
+        """Tell that the run waits for a host. Raises `FleetError` where it waits no longer.
 
         Parameters
         ----------
