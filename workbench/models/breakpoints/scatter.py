@@ -38,16 +38,21 @@ from workbench.models.selection import rate_kpi
 WINDOW_SD, RESTART_SD, DRIFT_SD = 0.035, 0.015, 0.02
 """Log standard deviations that are thought likely where the host's own are not known, between
 the gentle and the rough of METHOD.md 6 and 11: middles of wide priors, not measurements."""
-PRIOR_SPREAD = 0.7
+PRIOR_SPREAD = 1.0
 """Log standard deviation of these priors."""
+ALIKE = 0.7
+"""Correlation of the logarithms of these three: what disturbs a host within a window, neighbours on
+its cores above all, disturbs it over minutes as well. So windows that are seen to scatter widen
+what a session cannot see, its drift."""
 GUESSED_AS = 2.0
 """Measurements that these guesses are worth beside those of `doctor --measure`, so that a host
 whose few starts happened to agree is not believed to be without luck."""
 KNOWN_SPREAD = 0.2
 """Log standard deviation of a measured one's prior, beside what few measurements leave open: a
 host is not the same from day to day."""
-DRIFT_BLOCKS = (4.0, 16.0)
-"""Blocks over which drift forgets: minutes, where a block is a round of samples."""
+DRIFT_BLOCKS = (4.0, 32.0)
+"""Blocks over which drift forgets: minutes, where a block is a round of samples. The second is
+longer than most sessions, which then see little of it."""
 FAR = math.log(2.0)
 FAR_SD = 0.2
 """Log standard deviation per unit of log overload beyond `FAR`: that far nobody promises that the
@@ -195,12 +200,14 @@ def unseen_sd(noise: HostNoise | None, *, drift_only: bool = False) -> float:
 
 
 def _deviations(noise: HostNoise | None, kpi: str) -> _Deviations:
-    found: list[tuple[float, ...]] = []
-    middles = _middles(noise, kpi)
-    for z, blocks in product(product(_LEVELS, _FEW_LEVELS, _FEW_LEVELS), DRIFT_BLOCKS):
-        sds = [m * math.exp(spread * level) for (m, spread), level in zip(middles, z, strict=True)]
-        found.append((*sds, blocks, -0.5 * sum(level**2 for level in z)))
-    return _Deviations(*np.array(found).T)
+    middles, spreads = np.array(_middles(noise, kpi)).T
+    alike = 0.0 if noise is not None and kpi in noise.window_sd else ALIKE
+    precision = np.linalg.inv(np.eye(3) * (1.0 - alike) + alike)
+    cells = product(_LEVELS, _FEW_LEVELS, _FEW_LEVELS, DRIFT_BLOCKS)
+    *levels, blocks = np.array(list(cells)).T
+    z = np.array(levels)
+    sds = middles[:, None] * np.exp(spreads[:, None] * z)
+    return _Deviations(*sds, blocks, -0.5 * np.sum(z * (precision @ z), axis=0))
 
 
 def centre(
