@@ -15,7 +15,7 @@ COUNT = 10
 
 
 def half_width(sd, noise=None):
-    """Of the interval of a log capacity, over that of Student's t for so many independent readings."""
+    """Of the interval of a log capacity, over that of Student's t for that many readings."""
     z = np.random.default_rng(3).permutation(stats.norm.ppf((np.arange(COUNT) + 0.5) / COUNT))
     values = math.log(500.0) + sd * z
     readings = [
