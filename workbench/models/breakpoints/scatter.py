@@ -204,10 +204,11 @@ def _deviations(noise: HostNoise | None, kpi: str) -> _Deviations:
     alike = 0.0 if noise is not None and kpi in noise.window_sd else ALIKE
     precision = np.linalg.inv(np.eye(3) * (1.0 - alike) + alike)
     cells = product(_LEVELS, _FEW_LEVELS, _FEW_LEVELS, DRIFT_BLOCKS)
-    *levels, blocks = np.array(list(cells)).T
-    z = np.array(levels)
-    sds = middles[:, None] * np.exp(spreads[:, None] * z)
-    return _Deviations(*sds, blocks, -0.5 * np.sum(z * (precision @ z), axis=0))
+    levels = np.array(list(cells)).T
+    z, blocks = levels[:3], levels[3]
+    window, restart, drift = middles[:, None] * np.exp(spreads[:, None] * z)
+    log_prior = -0.5 * np.sum(z * (precision @ z), axis=0)
+    return _Deviations(window, restart, drift, blocks, log_prior)
 
 
 def centre(
