@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from driving import Workbench
@@ -23,9 +23,11 @@ from test_dispatch_shares import FakeFuture
 
 from workbench import __version__
 from workbench.cli.lab_fleet import _show
+from workbench.computing import still_computes
 from workbench.domain import codec
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.fleets import Fleet, LabHost
+from workbench.domain.questions import ScoreModels
 from workbench.fleet import fleet_asking, fleet_lifecycle, fleet_scores, tasks
 from workbench.fleet.fleet_scores import HandedScores
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, HostStanding
@@ -434,3 +436,44 @@ async def test_a_score_with_which_hosts_are_lost_again_and_again_is_named(tmp_pa
     scores._busy[asyncio.create_task(asyncio.sleep(60.0))] = 0, "tls://gamma"  # type: ignore[assignment, arg-type]
     with pytest.raises(FleetError, match="could not have method-0 of haproxy scored: its host"):
         scores._drop_gone({})
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("what", ["table_for", "packed"])
+def test_who_leaves_does_not_wait_for_what_is_computed_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Nor does the loop at its end, as it would for `asyncio.to_thread`."""
+    began, goes_on = threading.Event(), threading.Event()
+
+    def compute(*_: object) -> bytes:
+        began.set()
+        assert goes_on.wait(5.0)
+        return b""
+
+    async def material(*_: object) -> SimpleNamespace:
+        own = {"haproxy": ["sample"]}
+        return SimpleNamespace(targets=lambda _: own, of=own.get, campaign=None, kpi="p95")
+
+    monkeypatch.setattr(fleet_scores, what, compute)
+    monkeypatch.setattr(fleet_scores, "_material", material)
+    asked, nothing = ScoreModels("s"), cast("Any", None)
+
+    async def leave() -> None:
+        work = (
+            fleet_scores._scored(asked, nothing, nothing, nothing)
+            if what == "table_for"
+            else ran(handed(tmp_path, []), FakeHosts("alpha"), "alpha")
+        )
+        scoring = asyncio.create_task(work)
+        while not began.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.01)
+        scoring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await scoring
+
+    try:
+        asyncio.run(leave())
+        assert still_computes()
+    finally:
+        goes_on.set()

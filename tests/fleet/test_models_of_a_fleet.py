@@ -26,7 +26,8 @@ from workbench.domain.fleets import (
 from workbench.domain.questions import Recommend
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
-from workbench.fleet import tasks
+from workbench.fleet import fleet_runs, tasks
+from workbench.fleet.cuts import cut_orders, measure_anchors_again
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_looks import FleetLooks
@@ -112,13 +113,14 @@ async def the_way(engine: Engine) -> None:
     with pytest.raises(DataError, match="no anchor points tell how one, other compare"):
         await client.ask(Recommend("bare", ("p95<=400ms @ rate=60/s",)))
     await folded_by_the_hosts_file(engine, anchors, pieces)
+    await measured_again_where_anchors_told_nothing(engine, anchors, pieces)
     await asked_beside_a_damaged_session(engine, pieces)
 
 
-async def folded_by_the_hosts_file(
+def work_of(
     engine: Engine, anchors: dict[str, ShardSession], pieces: list[ShardSession]
-) -> None:
-    """The first host of the file is what the others are compared with, whatever it is called."""
+) -> tuple[FleetWork, Dispatch]:
+    """All of it measured."""
     fleet = Fleet("hosts", tuple(reversed(HOSTS)))
     folder = FleetFolder.of(engine.workspace, fleet.name)
     loaded = load_campaign(str(engine.workspace.root / "c.yaml"), workspace=engine.workspace)
@@ -132,6 +134,76 @@ async def folded_by_the_hosts_file(
     dispatch.gathered = {
         piece.gathered.result.key: piece.gathered for piece in (*pieces, *anchors.values())
     }
+    return work, dispatch
+
+
+async def measured_again_where_anchors_told_nothing(
+    engine: Engine, anchors: dict[str, ShardSession], pieces: list[ShardSession]
+) -> None:
+    """A session that no model takes is not done; the same command measures them, each time anew."""
+    work, dispatch = work_of(engine, anchors, pieces)
+    mine = anchors["one"].gathered.result.key
+
+    def read(gathered: Gathered) -> ShardSession:
+        """As if one start alone of the host's anchor points were of any use."""
+        piece = read_piece(gathered)
+        if gathered.result.key != mine:
+            return piece
+        return replace(
+            piece,
+            measurements=tuple(
+                replace(m, sample=replace(m.sample, valid=m.sample.block == 0))
+                for m in piece.measurements
+            ),
+        )
+
+    def next_own() -> dict[str, ShardOrder]:
+        kept = FleetFolder.of(engine.workspace, work.fleet.name).run("s")
+        asked = FleetRun("c.yaml", lab="sim", seed=1)
+        return cut_orders(work.loaded, asked, work.fleet, "s", kept).own
+
+    before = {host: order.shard.key for host, order in work.own.items()}
+    assert {host: order.shard.key for host, order in next_own().items()} == before
+    frames: list[FoldedAs] = []
+
+    async def folded(_: object, frame: FoldedAs, *__: object) -> None:
+        frames.append(frame)  # what is made of it the test above has read
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet_runs, "fold", folded)
+        with patch.context() as few:
+            few.setattr(fleet_runs, "read_piece", read)
+            outcome, _ = await folded_session(work, dispatch, 1.0)
+        assert (frames[0].whole, frames[0].note) == (outcome.is_whole, outcome.note)
+        assert not outcome.is_whole
+        assert "too few samples at anchor points of one (2 of 8 samples valid)" in outcome.note
+        assert "the same command measures its anchor points again" in outcome.note
+
+        own, found = next_own(), anchors["one"].gathered
+        assert own["other"].shard.key == before["other"], "which told enough"
+        key = own["one"].shard.key
+        assert key != before["one"], "else its host would say what it had measured"
+        again = replace(found, order=own["one"], result=replace(found.result, key=key))
+        dispatch.gathered[key] = again
+        outcome, _ = await folded_session(replace(work, own=own), dispatch, 1.0)
+        assert (outcome.note, outcome.is_whole, outcome.compared is None) == ("", True, False)
+
+    kept = FleetFolder.of(engine.workspace, work.fleet.name).run("s")
+    assert measure_anchors_again(kept, ["one"]) == {"one": 2}
+    assert next_own()["one"].shard.key not in (key, before["one"])
+    # Valid, and they tell nothing all the same: to measure them again would be in vain for ever.
+    note = fleet_runs._note(work, dispatch, pieces, None, {})
+    assert "measured again they would tell no more: measure the campaign under another" in note
+    assert "the same command" not in note
+
+
+async def folded_by_the_hosts_file(
+    engine: Engine, anchors: dict[str, ShardSession], pieces: list[ShardSession]
+) -> None:
+    """The first host of the file is what the others are compared with, whatever it is called."""
+    work, dispatch = work_of(engine, anchors, pieces)
+    loaded, orders, own = work.loaded, work.shards, dict(work.own)
+    folder = FleetFolder.of(engine.workspace, work.fleet.name)
     outcome, between = await folded_session(work, dispatch, 1.0)
     assert outcome.compared is not None
     assert outcome.compared.reference == "other"

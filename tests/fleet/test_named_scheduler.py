@@ -193,6 +193,29 @@ def test_mistakes_of_a_hosts_file_are_located(tmp_path: Path, line: str, said: s
     assert "hosts.yaml:2:" in str(raised.value)
 
 
+def test_a_port_for_the_fleet_s_own_scheduler_beside_one_that_exists_is_refused(
+    tmp_path: Path,
+) -> None:
+    """It would be ignored, and a firewall opened for nothing."""
+    path = tmp_path / "hosts.yaml"
+    text = {
+        "kind": "hosts",
+        "certificates": {"authority": "a", "certificate": "c", "key": "k"},
+        "ports": {"scheduler": 8786},
+        "hosts": {"alpha": {"kind": "simulated"}},
+    }
+    path.write_text(json.dumps(text))
+    workspace = Workspace(tmp_path)
+    with pytest.raises(UsageError, match=r"hosts\.yaml a port for the fleet's own: 8786") as caught:
+        load_fleet(path, workspace=workspace, scheduler="tls://a:8787")
+    assert caught.value.where == "--scheduler"
+    assert "Take `scheduler` off `ports`" in str(caught.value)
+    assert load_fleet(path, workspace=workspace).ports.scheduler == 8786
+    text["ports"] = {"workers": "9000-9009"}
+    path.write_text(json.dumps(text))
+    assert load_fleet(path, workspace=workspace, scheduler="tls://a:8787").scheduler is not None
+
+
 def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     good, other = (Files(tmp_path / "c", name).written() for name in ("good", "other"))
     old = Files(tmp_path / "c", "old").written(datetime.now(UTC) - timedelta(days=99))

@@ -301,6 +301,14 @@ def load_fleet(
             where="--scheduler",
             remedy=f"Name them in {path} under certificates: authority, certificate and key",
         )
+    if scheduler and text.ports.scheduler is not None:
+        raise UsageError(
+            f"names a scheduler that exists, and {path} a port for the fleet's own: "
+            f"{text.ports.scheduler}",
+            where="--scheduler",
+            remedy="Take `scheduler` off `ports` there (that scheduler has a port of its own), or "
+            "leave out --scheduler",
+        )
     if is_started and not (scheduler or text.scheduler) and (wrong := wrong_listen(text.listen)):
         document = read_document(path, printable(path))
         document.note(("listen",), wrong)

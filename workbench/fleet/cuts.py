@@ -7,7 +7,7 @@ would cut otherwise, under other keys, and measure again what is finished.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from workbench.sampling.shards import (
     split,
     whole,
 )
+
+IN_VAIN = "anchors.json"
 
 log = logger("fleet")
 
@@ -92,7 +94,11 @@ def cut_orders(
     hosts = [*present, *sorted(measured - set(present))]
     own: dict[str, ShardOrder] = {}
     if len(hosts) > 1:
-        anchors = (anchor(campaign, host=host, run=name, lab=lab, seed=seed) for host in hosts)
+        times = _anchors_in_vain(kept)
+        anchors = (
+            anchor(campaign, host=host, run=name, lab=lab, seed=seed, again=times.get(host, 0))
+            for host in hosts
+        )
         own = {host: order(of_run(a, asked.id)) for host, a in zip(hosts, anchors, strict=True)}
     wholes: dict[str, ShardOrder] = {}
     if cut.in_one_place:
@@ -107,6 +113,32 @@ def keep_cut(kept: Path, cut: CampaignCut) -> None:
     """Have the same command cut alike from now on. Raises `OSError`."""
     files.make_folder(kept)
     files.write_own(_path(kept), codec.dumps(codec.to_plain(cut)))
+
+
+def measure_anchors_again(kept: Path, hosts: Collection[str]) -> dict[str, int]:
+    """Have the same command measure the anchor points of these hosts anew, which told nothing; how
+    often each has measured them by now."""
+    known = _anchors_in_vain(kept)
+    times = {host: known.get(host, 0) + 1 for host in hosts}
+    if not times:
+        return times
+    try:
+        files.make_folder(kept)
+        files.write_own(kept / IN_VAIN, codec.dumps(known | times))
+    except OSError as error:  # then it finds what there is, and says the same
+        log.warning("anchor points that told nothing are not kept", why=str(error))
+    return times
+
+
+def _anchors_in_vain(kept: Path) -> dict[str, int]:
+    """How often each host has measured anchor points that told nothing."""
+    try:
+        return codec.from_plain(codec.loads((kept / IN_VAIN).read_bytes()), dict[str, int])
+    except OSError:
+        return {}
+    except WorkbenchError as error:
+        log.warning("which anchor points told nothing cannot be read", why=str(error))
+        return {}
 
 
 def must_be_as_begun(kept: Path, cut: CampaignCut, session: str) -> None:

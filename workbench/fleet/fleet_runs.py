@@ -33,7 +33,13 @@ from workbench.engine.runs.planning import make_plan
 from workbench.fleet.anchor_judging import AnchorJudge
 from workbench.fleet.begun_runs import Asks, id_of_run, must_keep_begun, new_id, only_one_begins
 from workbench.fleet.central_planning import CentralPlanning, FleetRound, Measure
-from workbench.fleet.cuts import CampaignCut, cut_orders, keep_cut, must_be_as_begun
+from workbench.fleet.cuts import (
+    CampaignCut,
+    cut_orders,
+    keep_cut,
+    measure_anchors_again,
+    must_be_as_begun,
+)
 from workbench.fleet.dispatch import Dispatch
 from workbench.fleet.dispatched import Tell
 from workbench.fleet.fleet_lifecycle import come_up, end_after, let_end
@@ -59,7 +65,7 @@ from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.scheduler_clients import SchedulerLost, connected
 from workbench.labs.base import LabCosts
-from workbench.models.host_factors import compare_hosts, on_reference
+from workbench.models.host_factors import compare_hosts, on_reference, short_of_anchors
 from workbench.models.host_terms import terms_of
 from workbench.paths import Workspace
 from workbench.sampling.shards import LEARN_ACROSS
@@ -90,8 +96,8 @@ class FleetOutcome:
     anchor_samples: int
     """Besides, at the points that every host measures."""
     is_whole: bool
-    """Whether all of the campaign was measured, and the anchor points of all hosts that measured
-    it; if not, the same command goes on with the rest."""
+    """Whether all of the campaign was measured, and enough at the anchor points of all hosts that
+    measured it; if not, the same command goes on with the rest."""
     anchor_lab_s: float = 0.0
     """Of `lab_s`, at anchor points, of all hosts."""
 
@@ -397,8 +403,9 @@ async def folded_session(
     compared = compare_hosts({p.host: p.samples for p in anchors}, campaign.kpi)
     if compared is not None:
         compared = on_reference(compared, _breakpoints(pieces))
-    note = _note(work, dispatch, pieces, compared)
-    is_whole = not missing and not _without_anchors(work, dispatch, pieces)
+    short = _short_of_anchors(work, anchors, pieces, compared)
+    note = _note(work, dispatch, pieces, compared, short)
+    is_whole = not missing and not short and not _without_anchors(work, dispatch, pieces)
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
     lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
@@ -431,8 +438,14 @@ def _note(
     dispatch: Dispatch,
     pieces: Sequence[ShardSession],
     compared: HostsCompared | None,
+    short: Mapping[str, str],
 ) -> str:
-    """What is missing of a campaign, and of what models need of it; empty where nothing is."""
+    """What is missing of a campaign, and of what models need of it; empty where nothing is.
+
+    Parameters
+    ----------
+    short : as of `_short_of_anchors`.
+    """
     hosts = {piece.host for piece in pieces if piece.samples}
     missing = dispatch.missing(work.shards)
     needed = _without_anchors(work, dispatch, pieces)
@@ -440,13 +453,45 @@ def _note(
         if order.shard.key in dispatch.set_aside or host in needed:
             missing += [f"anchor points of {host}, {why}" for why in dispatch.missing([order])]
     said = [f"not measured: {'; '.join(missing)}"] if missing else []
+    said += [f"too few samples at anchor points of {host} ({why})" for host, why in short.items()]
     alone = sorted(hosts - terms_of(compared, work.loaded.campaign.kpi).keys())
     if len(hosts) > 1 and alone:
         said.append(
             f"no anchor points tell how {', '.join(alone)} compare, so that no model learns from "
             "this session"
         )
+        if short:
+            said.append(
+                f"see what is wrong with {', '.join(short)}: the same command measures its anchor "
+                "points again; or measure the campaign under another name without it"
+            )
+        elif not needed and work.own.keys() >= set(alone):
+            said.append(
+                "they are valid, and measured again they would tell no more: measure the campaign "
+                "under another name, with a range whose highest load is more than hosts carry"
+            )
     return "; ".join(said)
+
+
+def _short_of_anchors(
+    work: FleetWork,
+    anchors: Sequence[ShardSession],
+    pieces: Sequence[ShardSession],
+    compared: HostsCompared | None,
+) -> dict[str, str]:
+    """Hosts that are to measure their anchor points again, with how few samples there are valid,
+    where some host has no factor for want of them; the same command has them measured."""
+    hosts, kpi = {piece.host for piece in pieces if piece.samples}, work.loaded.campaign.kpi
+    if len(hosts) < 2 or hosts <= terms_of(compared, kpi).keys():
+        return {}
+    found = {each.host: short_of_anchors(each.samples) for each in anchors if each.host in hosts}
+    found = {host: why for host, why in found.items() if why}
+    folder = FleetFolder.of(work.workspace, work.fleet.name).run(work.name)
+    times = measure_anchors_again(folder, found)
+    return {
+        host: why + f"; measured {times[host]} times" * (times[host] > 1)
+        for host, why in found.items()
+    }
 
 
 def _without_anchors(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from workbench import __version__
+from workbench.computing import computed
 from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
@@ -102,7 +103,7 @@ async def _scored(
         if not own and asked.target is None:
             continue
         try:
-            table = await asyncio.to_thread(table_for, given.campaign, target, own, given.kpi)
+            table = await computed(table_for, given.campaign, target, own, given.kpi)
         except DataError as error:
             scores.append(ModelScore(target, given.kpi, "all", len(own), trouble=str(error)))
             continue
@@ -315,7 +316,7 @@ class HandedScores:
         from distributed.client import FutureCancelledError
 
         table, method, _ = own_job
-        job = await asyncio.to_thread(packed, *own_job, self._name)
+        job = await computed(packed, *own_job, self._name)
         what = f"could not have {method} of {table.target} scored"
         limit = asyncio.timeout(PATIENCE_S)
 

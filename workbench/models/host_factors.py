@@ -8,6 +8,7 @@ interval Welch's (Welch 1947, Biometrika 34, 28-35).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workbench.domain import kpis
+from workbench.domain.counts import counted
 from workbench.domain.fleets import AnchorSample, CarriedBreakpoint, HostScatter, HostsCompared
 from workbench.domain.profiles import Breakpoint, BreakpointRule, HostFactor
 from workbench.domain.samples import Sample
@@ -163,6 +165,20 @@ def _divided(own: Breakpoint, factor: HostFactor, host: str, reference: str) -> 
         high=value * math.exp(up),
         note=f"measured on {host}, which carries {factor.value:.3g} times as much as {reference}",
     )
+
+
+def short_of_anchors(anchors: Sequence[Sample]) -> str:
+    """How few samples of a host's anchor points are valid, in words, where at an end of the range
+    they are of too few starts for a factor; empty: they are enough, and measured again they would
+    tell no more."""
+    loads = sorted({sample.point.wl for sample in anchors})
+    valid = [sample for sample in anchors if sample.valid]
+    starts = [{s.block for s in valid if s.point.wl == wl} for wl in loads[:1] + loads[-1:]]
+    if loads and all(len(blocks) >= LEAST_BLOCKS for blocks in starts):
+        return ""
+    reasons = Counter(sample.reason for sample in anchors if not sample.valid and sample.reason)
+    why = "".join(f": {reason}" for reason, _ in reasons.most_common(1))
+    return f"{len(valid)} of {counted(len(anchors), 'sample')} valid{why}"
 
 
 def own_noise(anchors: Sequence[Sample], kpi: str) -> float | None:

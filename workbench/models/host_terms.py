@@ -85,7 +85,8 @@ def on_one_host(
             f"several hosts measured it, and no anchor points tell how {', '.join(missing)} "
             "compare: no model learns from hosts as if they were one",
             remedy="Where the session is stopped, go on with it, which measures the anchor points "
-            "that are missing; else measure it again under another name, or by one host",
+            "that are missing or told nothing; else measure it again under another name, or by "
+            "one host",
         )
     slopes, scatter = _slopes(samples), _scatter(samples, compared)
     carried = []

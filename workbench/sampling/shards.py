@@ -85,9 +85,16 @@ def _narrow_to(campaign: Campaign, plan: TargetPlan, only: tuple[str, ...]) -> C
     return replace(campaign, targets=(replace(plan, only=only),), budget_s=None)
 
 
-def anchor(campaign: Campaign, *, host: str, run: str, lab: str, seed: int) -> Shard:
+def anchor(
+    campaign: Campaign, *, host: str, run: str, lab: str, seed: int, again: int = 0
+) -> Shard:
     """What every host measures besides, so that hosts can be compared: both ends of the
-    range at the first target's middle configuration, each on several deployments."""
+    range at the first target's middle configuration, each on several deployments.
+
+    Parameters
+    ----------
+    again : how often it was measured before and told nothing: each time under a key of its own.
+    """
     plan = campaign.targets[0]
     configurations = campaign.configurations(plan)
     middle = configurations[len(configurations) // 2]
@@ -99,7 +106,8 @@ def anchor(campaign: Campaign, *, host: str, run: str, lab: str, seed: int) -> S
         repetitions=ANCHOR_REPETITIONS,
         model=campaign.sampling.model,
     )
-    return _shard(replace(narrow, sampling=sampling), f"{run}/anchor/{host}", lab, seed)
+    whose = f"{run}/anchor/{host}" + f"/{again}" * bool(again)
+    return _shard(replace(narrow, sampling=sampling), whose, lab, seed)
 
 
 def planned_in_one_place(campaign: Campaign, hosts: int) -> bool:
