@@ -127,24 +127,28 @@ a test is not driven on where the host was too slow for enough answers."""
 
 
 async def until_valid(
-    measured: Callable[[], Awaitable[Sample]], *, quiet: bool = False
+    measured: Callable[[], Awaitable[Sample]], *, quiet: bool = False, least: int = 2
 ) -> tuple[Sample, float]:
     """The first valid sample of three, and by how much a bound on it is to be widened.
 
     That is the log of the largest by the least throughput of the tries, which are of one point. It
     is no A/A measurement: where the first try is valid nothing is measured twice, it is zero, and
-    the bounds hold as they stand. Where the host spoils all three, the last serves, unless the host
-    should be quiet (`make accept`).
+    the bounds hold as they stand. Where the host spoils all, `least` of them, the last serves,
+    unless the host should be quiet (`make accept`); one is enough for bounds that know another
+    noise than that between tries.
     """
     samples: list[Sample] = []
-    while len(samples) < 3 and not (samples and samples[-1].valid):
+    spoilt = False
+    while len(samples) < 3 and not spoilt and not (samples and samples[-1].valid):
         samples.append(await measured())
-    spoilt = not quiet and all(
-        any(finding.reason in SPOILT_BY_HOST for finding in sample.findings) for sample in samples
-    )
+        spoilt = not quiet and len(samples) >= least and all(map(spoilt_by_host, samples))
     assert samples[-1].valid or spoilt, [sample.findings for sample in samples]
     rates = [rate for sample in samples if (rate := _throughput(sample))]
     return samples[-1], math.log(max(rates) / min(rates)) if rates else 0.0
+
+
+def spoilt_by_host(sample: Sample) -> bool:
+    return any(finding.reason in SPOILT_BY_HOST for finding in sample.findings)
 
 
 def _throughput(sample: Sample) -> float | None:

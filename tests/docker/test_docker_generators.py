@@ -58,6 +58,7 @@ def judged(drive: Drive, name: str, vcpu: float, wl: float, load: LoadModel, kpi
     return judge([drive], at, terms, started_at=0.0, lab_s=lab_s).measurement.sample
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize(
     ("generator", "load", "name", "vcpu", "wl", "keeps"),
     [*VALID, *(pytest.param(*v, marks=pytest.mark.long) for v in FURTHER)],
@@ -89,7 +90,7 @@ async def test_a_valid_sample(
         drives.append((drive, served(session) - before - 1))
         return judged(drive, name, vcpu, wl, load, kpi)
 
-    sample, widened = await until_valid(driven, quiet=full_length)
+    sample, widened = await until_valid(driven, quiet=full_length, least=1)
     drive, counted = drives[-1]
     noise = 0.0 if full_length else max(widened, noise_of(drive))
     # wrk drives for whole seconds, up to a half beyond its load here, in bursts of the quota;

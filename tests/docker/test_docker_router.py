@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from docker_targets import container, docker, ignore, left_of, until_valid
+from docker_targets import container, docker, ignore, left_of, spoilt_by_host, until_valid
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import TrafficError
@@ -18,7 +18,7 @@ from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, judge
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 FLOOD_PPS = 2_000_000.0
 """More than iperf3 sends on any host; some carry 200,000/s and lose none."""
@@ -84,7 +84,9 @@ async def test_packets_pass_the_router_and_are_counted_lost_when_they_are_too_ma
         lossy = await measured(rate, 3.0)
         assert lossy.kpis["loss_pct"].low > 1.0
         assert "sink_saturated" in {found.reason for found in lossy.findings}, lossy.findings
-        assert lossy.completed + lossy.unfinished == pytest.approx(lossy.planned, rel=0.05)
+        sent = lossy.completed + lossy.unfinished
+        assert sent < 1.05 * lossy.planned
+        assert sent > 0.95 * lossy.planned or spoilt_by_host(lossy), "others left it the CPU for it"
         assert await lab.drive_bypass(OperatingPoint("", chosen, 1.0), 1.0, ignore) is None
     finally:
         await lab.close()

@@ -14,7 +14,7 @@ from workbench.domain.campaign import WindowPlan
 from workbench.measuring.judging import Terms, judge
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 SECONDS = 4.0
 PLAN = WindowPlan(warmup_s=1.0, window_s=3.0, timeout_s=SECONDS)

@@ -74,6 +74,7 @@ async def test_one_order_waits_for_acknowledgements_and_the_other_does_not(
         assert 0.0 < cost < DEAREST
 
 
+@pytest.mark.unhurried
 async def test_what_a_functions_threads_did_adds_up_to_its_cpu(
     open_lab: OpenLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
