@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -223,8 +224,10 @@ def sample(wl: float, block: int, p95_ms: float, rate_rps: float) -> Sample:
 
 
 def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
-    """Four deployments of a host of that speed, at both ends of a range."""
-    luck = np.exp(rng.normal(0.0, sd, (4, 2)))
+    """Four deployments of a host of that speed, at both ends of a range, while what it carries has
+    drifted by half as much as its deployments scatter."""
+    drift = rng.normal(0.0, 0.5 * sd)
+    luck = np.exp(rng.normal((0.0, drift), sd, (4, 2)))
     return [
         sample(*ends)
         for block, (one, other) in enumerate(luck)
@@ -236,16 +239,19 @@ def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
 
 
 def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() -> None:
-    rng, inside, runs = np.random.default_rng(24), 0, 600
+    """Of what hosts carry with the drift that four starts do not show, a little more often."""
+    rng, runs = np.random.default_rng(24), 400
+    inside = Counter[str]()
     for _ in range(runs):
         found = compare_hosts(
             {"a": anchors(rng, 1.0, 0.04), "b": anchors(rng, 0.7, 0.08)}, "p95_ms"
         )
         assert found is not None
-        by_name = {factor.figure: factor for factor in found.factors}
-        inside += by_name["throughput_rps"].low <= 0.7 <= by_name["throughput_rps"].high
-        inside += by_name["p95_ms"].low <= 1.0 / 0.7 <= by_name["p95_ms"].high
-    assert 0.93 <= inside / (2 * runs) <= 0.97
+        truth = {"throughput_rps": 0.7, "p95_ms": 1.0 / 0.7}
+        for factor in found.factors:
+            inside[factor.figure] += factor.low <= truth[factor.figure] <= factor.high
+    assert 0.93 <= inside["p95_ms"] / runs <= 0.97
+    assert 0.94 <= inside["throughput_rps"] / runs <= 0.985
 
 
 def test_the_factor_of_every_figure_is_told_with_its_interval() -> None:

@@ -2,7 +2,9 @@
 
 A host's figure at an anchor is the mean of the logarithms over its blocks, since samples of a block
 share the luck of one start. The factor between two hosts is the ratio of the geometric means, its
-interval Welch's (Welch 1947, Biometrika 34, 28-35).
+interval Welch's (Welch 1947, Biometrika 34, 28-35). Of what hosts carry both are of the mixed model
+by which breakpoints are read (`breakpoints/scatter.py`), which has what a few starts within minutes
+cannot show: the host's drift until it measures its shards.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from scipy import stats
 from workbench.domain import kpis
 from workbench.domain.counts import counted
 from workbench.domain.fleets import AnchorSample, CarriedBreakpoint, HostScatter, HostsCompared
+from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, BreakpointRule, HostFactor
 from workbench.domain.samples import Sample
+from workbench.models.breakpoints.overload import PLAIN
+from workbench.models.breakpoints.scatter import CapacityReading, centre
 from workbench.models.selection import rate_kpi
 
 Floats = NDArray[np.float64]
@@ -55,7 +60,9 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
     factors = [
         HostFactor(
             name,
-            *_factor(own[name], usable[reference][name]),
+            *(_carried_factor if kpis.of(name).carried else _factor)(
+                own[name], usable[reference][name]
+            ),
             len(own[name]),
             note="" if name == kpi or (loaded[host] and loaded[reference]) else UNLOADED,
             host=host,
@@ -122,6 +129,28 @@ def _factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
     )
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(variance)
     return math.exp(difference), math.exp(difference - half), math.exp(difference + half)
+
+
+def _carried_factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
+    """As `_factor`, of a rate that hosts carry, with the drift of both."""
+    if not (own.var() or reference.var()):
+        return _factor(own, reference)
+    low, middle, high = _carried_level(own)
+    reference_low, reference_middle, reference_high = _carried_level(reference)
+    difference = middle - reference_middle
+    down = math.hypot(middle - low, reference_high - reference_middle)
+    up = math.hypot(high - middle, reference_middle - reference_low)
+    return math.exp(difference), math.exp(difference - down), math.exp(difference + up)
+
+
+def _carried_level(logs: Floats) -> Floats:
+    """What a host carries by the logarithms of its starts: median and 95 % interval, of shape (3,)
+    as low, middle and high."""
+    alone = Configuration({}, {})
+    readings = [
+        CapacityReading(alone, start, value, value) for start, value in enumerate(logs.tolist())
+    ]
+    return centre(readings, shapes=PLAIN)[alone].quantiles((0.025, 0.5, 0.975))
 
 
 CARRIED: tuple[BreakpointRule, ...] = ("capacity",)
