@@ -132,25 +132,29 @@ def _factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
 
 
 def _carried_factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
-    """As `_factor`, of a rate that hosts carry, with the drift of both."""
+    """As `_factor`, of a rate that hosts carry, with the drift of both.
+
+    They are taken to scatter alike: of as many starts each, the variance of a difference is the
+    same for unequal ones.
+    """
     if not (own.var() or reference.var()):
         return _factor(own, reference)
-    low, middle, high = _carried_level(own)
-    reference_low, reference_middle, reference_high = _carried_level(reference)
-    difference = middle - reference_middle
-    down = math.hypot(middle - low, reference_high - reference_middle)
-    up = math.hypot(high - middle, reference_middle - reference_low)
+    hosts = Configuration({}, {"host": 0.0}), Configuration({}, {"host": 1.0})
+    readings = [
+        CapacityReading(host, start + drifted, value, value)
+        for host, logs, drifted in zip(hosts, (own, reference), (0, _FOREIGN), strict=True)
+        for start, value in enumerate(logs.tolist())
+    ]
+    levels = centre(readings, shapes=PLAIN)
+    here, there = (levels[host].quantiles((0.025, 0.5, 0.975)) for host in hosts)
+    down = math.hypot(here[1] - here[0], there[2] - there[1])
+    up = math.hypot(here[2] - here[1], there[1] - there[0])
+    difference = float(here[1] - there[1])
     return math.exp(difference), math.exp(difference - down), math.exp(difference + up)
 
 
-def _carried_level(logs: Floats) -> Floats:
-    """What a host carries by the logarithms of its starts: median and 95 % interval, of shape (3,)
-    as low, middle and high."""
-    alone = Configuration({}, {})
-    readings = [
-        CapacityReading(alone, start, value, value) for start, value in enumerate(logs.tolist())
-    ]
-    return centre(readings, shapes=PLAIN)[alone].quantiles((0.025, 0.5, 0.975))
+_FOREIGN = 1_000_000
+"""Starts between those of two hosts, whose drifts have nothing to do with each other."""
 
 
 CARRIED: tuple[BreakpointRule, ...] = ("capacity",)
