@@ -239,7 +239,7 @@ def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
 
 
 def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() -> None:
-    """Of what hosts carry with the drift that four starts do not show, a little more often."""
+    """Of what hosts carry with the drift that four starts do not show: without it 0.885 of them."""
     rng, runs = np.random.default_rng(24), 400
     inside = Counter[str]()
     for _ in range(runs):
@@ -251,7 +251,7 @@ def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() ->
         for factor in found.factors:
             inside[factor.figure] += factor.low <= truth[factor.figure] <= factor.high
     assert 0.93 <= inside["p95_ms"] / runs <= 0.97
-    assert 0.94 <= inside["throughput_rps"] / runs <= 0.985
+    assert 0.91 <= inside["throughput_rps"] / runs <= 0.97
 
 
 def test_the_factor_of_every_figure_is_told_with_its_interval() -> None:
