@@ -466,8 +466,7 @@ def test_who_leaves_does_not_wait_for_what_is_computed_here(
             else ran(handed(tmp_path, []), FakeHosts("alpha"), "alpha")
         )
         scoring = asyncio.create_task(work)
-        while not began.is_set():  # noqa: ASYNC110 - a thread sets it
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(began.wait, 30.0)
         scoring.cancel()
         with pytest.raises(asyncio.CancelledError):
             await scoring

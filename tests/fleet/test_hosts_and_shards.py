@@ -239,7 +239,7 @@ def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
 
 
 def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() -> None:
-    """Of what hosts carry with the drift that four starts do not show: without it 0.885 of them."""
+    """Of what hosts carry with the drift that four starts do not show."""
     rng, runs = np.random.default_rng(24), 400
     inside = Counter[str]()
     for _ in range(runs):
