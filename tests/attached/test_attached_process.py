@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from driving import Workbench
+from left_groups import left_groups
 from running_system import Attach, RunningSystem
 
 from workbench.domain.errors import LabError, LabGone, LabStopped
@@ -19,7 +20,6 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
 from workbench.labs.attached import AttachedLab, journal
 from workbench.labs.attached.finding import find
-from workbench.labs.netns import groups
 from workbench.measuring.records import Drive
 from workbench.paths import attached_folder
 
@@ -75,7 +75,7 @@ async def test_it_is_limited_while_it_is_loaded_and_at_no_other_time(
     await lab.close()
     assert system.settings() == before
     assert not list(attached_folder().glob("*"))
-    assert not list(groups.left(frozenset()))
+    assert not left_groups()
 
 
 async def test_a_guard_that_breaks_stops_the_load_and_says_so(
@@ -167,7 +167,7 @@ async def test_where_nothing_listens_it_is_said(
     await lab.open()
     with pytest.raises(LabStopped, match=r"not answered.*See that process \d+ serves http://127"):
         await lab.deploy(lab._campaign.targets[0].target, SMALL)
-    assert not list(groups.left(frozenset()))
+    assert not left_groups()
 
 
 async def test_a_limit_that_the_kernel_refuses_is_a_sentence(

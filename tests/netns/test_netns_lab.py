@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from left_groups import left_groups
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import LabError
@@ -95,7 +96,7 @@ async def test_a_chain_is_deployed_loaded_changed_and_gone(lab: NetnsLab) -> Non
     await lab.close()
     await gone(*serving, *namespaces, *bridges)
     assert not folder.exists()
-    assert not list(groups.left(frozenset()))
+    assert not left_groups()
     assert not list(Path("/var/tmp").glob(f"*.{lab._settings.session}.*"))
 
 
@@ -119,7 +120,7 @@ from pathlib import Path
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.parameters import Configuration
 from workbench.labs.base import LabSettings
-from workbench.labs.netns import NetnsLab
+from workbench.labs.netns import NetnsLab, groups
 from workbench.paths import Workspace
 
 async def main():
@@ -146,13 +147,34 @@ asyncio.run(main())
         await process.wait()
     await gone(*pids)
     reaped = await NetnsLab.reap(frozenset())
-    assert {re.sub(r"^\d+\.\d+\.|\.\w+$", "", name) for name in reaped} == {
+    ended = {re.sub(r"^\d+\.\d+\.|\.\w+$", "", name) for name in reaped}
+    # Other tests, which run beside, leave groups of their own.
+    assert {name for name in ended if name.startswith("killed.")} == {
         "killed.source",
         "killed.haproxy",
         "killed.sink",
     }
-    assert not list(groups.left(frozenset()))
+    assert not left_groups("killed")
     assert not list(Path("/var/tmp").glob("*.killed.*"))
+
+
+async def test_a_group_is_gone_once_its_killed_process_is_taken_down() -> None:
+    """Which takes the kernel a while, the longer the more memory it holds."""
+    group = groups.Group.make("large", "source")
+    holding = "held = b'x' * 500_000_000; print('pids', flush=True); import time; time.sleep(600)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", holding, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert await announced_pids(process.stdout) == []
+        (group.counters.cpu / "cgroup.procs").write_text(str(process.pid))
+        assert await groups.end(group.counters.cpu)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        group.remove()
+    assert process.returncode == -9
 
 
 async def test_a_template_without_programs_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
@@ -18,6 +19,8 @@ PARENT = "vnf-workbench"
 CONTROLLERS = ("cpu", "cpuacct", "memory", "cpuset")
 PERIOD_US = 100_000
 """CFS period, the kernel's default (METHOD.md 5)."""
+ENDING_S = 2.0
+"""For how long `reap` waits for the killed processes of one group."""
 _NAME = re.compile(r"(?P<pid>\d+)\.(?P<started_ms>\d+)\.(?P<session>.+)\.[^.]+\.[0-9a-f]{6}")
 
 
@@ -153,14 +156,25 @@ def left(alive: frozenset[str]) -> Iterator[Path]:
                 yield folder
 
 
-def end(folder: Path) -> bool:
-    """End what runs in a group of a dead session and remove it; whether it is gone."""
+async def end(folder: Path) -> bool:
+    """End what runs in a group of a dead session and remove it; whether it is gone.
+
+    A killed process stays in its group until the kernel has taken it down, on a busy host for a
+    while.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ENDING_S):
+            while not _ended(folder):
+                await asyncio.sleep(0.02)
+    return not folder.exists()
+
+
+def _ended(folder: Path) -> bool:
     with suppress(OSError):
         for pid in (folder / "cgroup.procs").read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         folder.rmdir()
-        return True
     return not folder.exists()
 
 

@@ -192,7 +192,7 @@ class NetnsLab(ComponentLab):
         """Control groups of dead sessions; all else ends with the process that made it."""
         gone = []
         for folder in groups.left(alive):
-            if groups.end(folder):
+            if await groups.end(folder):
                 gone.append(folder.name)
                 with suppress(OSError):
                     work_folder(folder.name).rmdir()
