@@ -28,6 +28,7 @@ import pytest
 import pytest_asyncio
 from driving import COMMAND, REPOSITORY, Workbench
 from engine_watching import SLOW, SMALL, Watched, same, stored_samples
+from forked_commands import HARDLY_NICE
 from host_needs import missing
 from tally import MakeTally
 from yard import LONGEST_S, Yard, a_yard, below
@@ -115,9 +116,18 @@ async def test_an_engine_that_is_stopped_goes_on_where_it_stood(
 # ---------------------------------------------------------------------- clocks
 
 
+HARDLY_NICER = [
+    sys.executable,
+    "-c",
+    "from workbench.engine.learning import pool; from workbench.cli import main; "
+    f"pool.NICE = {HARDLY_NICE}; main()",
+]
+"""The command, with workers that get their share of cores on which other tests run."""
+
+
 @contextmanager
 def engine_with_a_clock(
-    workbench: Workbench, library: Path, clock: Path
+    workbench: Workbench, command: list[str], library: Path, clock: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The engine's process; what stands in the file `clock`, such as +3600, is added to its time
     of day."""
@@ -128,7 +138,7 @@ def engine_with_a_clock(
         "FAKETIME_TIMESTAMP_FILE": str(clock),
     }
     process = subprocess.Popen(
-        [COMMAND, "engine", "serve"],
+        [*command, "engine", "serve"],
         env=workbench.environment | variables,
         cwd=workbench.root,
         stderr=subprocess.PIPE,
@@ -169,6 +179,7 @@ async def test_clocks_that_jump_by_an_hour_change_nothing(
     whole = await undisturbed(yard)
     await yard.kill_engine()
     workspace, clock = yard.workspace, yard.workbench.root / "clock"
+    command = [str(COMMAND)] if full_length else HARDLY_NICER
     watched, session = None, ""
     announced: list[Event] = []
     offset = 0.0
@@ -178,7 +189,7 @@ async def test_clocks_that_jump_by_an_hour_change_nothing(
             session, offset, announced = f"jumped-{number}", 0.0, []
             set_clock(clock, 0.0)
         ended = False
-        with engine_with_a_clock(yard.workbench, named[0], clock):
+        with engine_with_a_clock(yard.workbench, command, named[0], clock):
             client = await connected(workspace)
             begin = time.monotonic()
             if announced:
