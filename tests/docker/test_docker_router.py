@@ -85,7 +85,7 @@ async def test_packets_pass_the_router_and_are_counted_lost_when_they_are_too_ma
         assert lossy.kpis["loss_pct"].low > 1.0
         assert "sink_saturated" in {found.reason for found in lossy.findings}, lossy.findings
         sent = lossy.completed + lossy.unfinished
-        assert sent < 1.05 * lossy.planned
+        assert sent < 1.05 * lossy.planned or spoilt_by_host(lossy), "no more than asked"
         assert sent > 0.95 * lossy.planned or spoilt_by_host(lossy), "others left it the CPU for it"
         assert await lab.drive_bypass(OperatingPoint("", chosen, 1.0), 1.0, ignore) is None
     finally:
