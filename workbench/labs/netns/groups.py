@@ -19,8 +19,8 @@ PARENT = "vnf-workbench"
 CONTROLLERS = ("cpu", "cpuacct", "memory", "cpuset")
 PERIOD_US = 100_000
 """CFS period, the kernel's default (METHOD.md 5)."""
-ENDING_S = 2.0
-"""For how long `reap` waits for the killed processes of one group."""
+ENDING_S, LOOK_S = 2.0, 0.02
+"""For how long `reap` waits for the killed processes of one group, and how often it looks."""
 _NAME = re.compile(r"(?P<pid>\d+)\.(?P<started_ms>\d+)\.(?P<session>.+)\.[^.]+\.[0-9a-f]{6}")
 
 
@@ -162,11 +162,11 @@ async def end(folder: Path) -> bool:
     A killed process stays in its group until the kernel has taken it down, on a busy host for a
     while.
     """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(ENDING_S):
-            while not _ended(folder):
-                await asyncio.sleep(0.02)
-    return not folder.exists()
+    for _ in range(round(ENDING_S / LOOK_S)):
+        if _ended(folder):
+            return True
+        await asyncio.sleep(LOOK_S)
+    return False
 
 
 def _ended(folder: Path) -> bool:
