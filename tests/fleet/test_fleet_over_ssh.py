@@ -20,13 +20,14 @@ from pathlib import Path
 import pytest
 from driving import LOCK_VARIABLE, MEASURING_LOCK, Workbench
 from test_fleet_whole_way import CAMPAIGN, SAMPLES, lives, standing
+from test_hosts_by_name import scheduler
 
 from workbench import __version__
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import FleetFolder, HostStanding
 from workbench.fleet.host_reaping import HostReaping, reaped_here
 from workbench.fleet.keeper import LONGEST_LINE, Keeper, WorkerEnd, last_line
-from workbench.fleet.security import Secrets
+from workbench.fleet.security import made
 
 LONGEST_S = 60.0
 
@@ -157,17 +158,17 @@ def test_a_host_over_ssh_measures_and_sends_what_it_measured(
 async def kept(
     workbench: Workbench, sshd: Sshd, worker: str
 ) -> AsyncIterator[Callable[[Callable[[HostStanding], bool]], Awaitable[HostStanding]]]:
-    """A host whose worker is this script, kept up while the body runs: waits until it stands so."""
-    program = workbench.runtime / "worker"
-    program.write_text(f"#!/bin/sh\nread -r posting\n{worker}\n")
-    program.chmod(0o755)
+    """A host whose worker is this script, kept up while the body runs: waits until it stands so.
+
+    `AT` in the script is an address at which a worker could be reached.
+    """
+    program, secrets = workbench.runtime / "worker", made()
     host = LabHost(
         "lab-a", "ssh", address="127.0.0.1", port=sshd.port, user=getpass.getuser(),
         python=str(program),
     )  # fmt: skip
     fleet, folder = Fleet("hosts", (host,)), FleetFolder(workbench.runtime / "fleet")
-    keeper = Keeper(fleet, folder, Secrets("", ""), "tls://127.0.0.1:1", lambda: {host.name})
-    keeping = asyncio.create_task(keeper.keep(host))
+    keeper = Keeper(fleet, folder, secrets, "tls://127.0.0.1:1", lambda: {host.name})
 
     async def until(so: Callable[[HostStanding], bool]) -> HostStanding:
         async with asyncio.timeout(LONGEST_S):
@@ -176,11 +177,15 @@ async def kept(
                 await asyncio.sleep(0.02)
         return keeper.standing.hosts[0]
 
-    try:
-        yield until
-    finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+    async with scheduler(workbench.runtime, secrets) as reached:  # as the worker would be
+        program.write_text(f"#!/bin/sh\nread -r posting\n{worker.replace('AT', reached)}\n")
+        program.chmod(0o755)
+        keeping = asyncio.create_task(keeper.keep(host))
+        try:
+            yield until
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
 
 
 @pytest.mark.needs("sshd", "ssh-keygen")
@@ -188,7 +193,7 @@ async def test_a_host_whose_connection_breaks_is_started_again(
     workbench: Workbench, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", workbench.variables["HOME"])
-    async with kept(workbench, sshd, f"echo up {__version__}; exec cat > /dev/null") as until:
+    async with kept(workbench, sshd, f"echo up {__version__} AT; exec cat > /dev/null") as until:
         await until(lambda host: (host.state, host.starts) == ("up", 1))
         sshd.hang_up()
         lost = await until(lambda host: host.state == "lost")
@@ -202,7 +207,7 @@ async def test_a_host_whose_connection_breaks_is_started_again(
     [
         ("echo 'no such module' >&2; exit 3", "ended with exit code 3: no such module"),
         ("kill -9 $$", "was killed by signal 9"),
-        (f"echo up {__version__}; echo gone >&2; exit 4", "ended with exit code 4: gone"),
+        (f"echo up {__version__} AT; echo gone >&2; exit 4", "ended with exit code 4: gone"),
     ],
 )
 async def test_how_a_worker_ended_is_told(

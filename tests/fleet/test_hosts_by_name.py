@@ -22,13 +22,14 @@ from pathlib import Path
 
 import pytest
 from driving import LOCK_VARIABLE, MEASURING_LOCK, Workbench
+from network_cuts import NFT
 from test_fleet_whole_way import CAMPAIGN, SAMPLES
 
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost
 from workbench.fleet import scheduler_route
 from workbench.fleet.fleet_standing import FleetError
-from workbench.fleet.scheduler_route import own_address
+from workbench.fleet.scheduler_route import must_be_reached, own_address
 from workbench.fleet.security import Secrets, made
 from workbench.fleet.tasks import Posting
 
@@ -49,6 +50,8 @@ class FarHost:
 
     near: str
     far: str
+    enter: str
+    """Before a command that is to run there, by its network."""
 
 
 def made_key(path: Path) -> str:
@@ -65,12 +68,12 @@ def far_host(workbench: Workbench) -> Iterator[FarHost]:
     ssh.mkdir(parents=True)
     made_key(ssh / "id_ed25519")
     net = f"10.{secrets.randbelow(50) + 200}.{secrets.randbelow(250)}"
-    host = FarHost(f"{net}.1", f"{net}.2")
-    (ssh / "known_hosts").write_text(f"{host.far} {made_key(folder / 'host_key')}\n")
-    (ssh / "config").write_text(f"Host {NAME}\n  HostName {host.far}\n")
+    near, far = f"{net}.1", f"{net}.2"
+    (ssh / "known_hosts").write_text(f"{far} {made_key(folder / 'host_key')}\n")
+    (ssh / "config").write_text(f"Host {NAME}\n  HostName {far}\n")
     (folder / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {NAME} lab-a\n")
     (folder / "sshd_config").write_text(
-        f"Port 22\nListenAddress {host.far}\nHostKey {folder}/host_key\nPidFile none\n"
+        f"Port 22\nListenAddress {far}\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {ssh}/id_ed25519.pub\nPasswordAuthentication no\nStrictModes no\n"
         f"UsePAM no\nPermitRootLogin prohibit-password\nSetEnv XDG_RUNTIME_DIR={folder} "
         f"{LOCK_VARIABLE}={MEASURING_LOCK}\n"
@@ -82,6 +85,7 @@ def far_host(workbench: Workbench) -> Iterator[FarHost]:
          "sh", "-c", HOST, "host", str(folder), program],
         stdin=subprocess.PIPE,
     )  # fmt: skip
+    host = FarHost(near, far, f"nsenter --target {sshd.pid} --net ")
     with ExitStack() as ending:
         ending.callback(sshd.wait)
         ending.callback(sshd.kill)
@@ -97,13 +101,13 @@ def connect(sshd: subprocess.Popen[bytes], host: FarHost) -> None:
     while there.readlink() == here.readlink():
         assert time.monotonic() < until, "the kernel makes no namespaces here"
         time.sleep(0.01)
-    name, enter = f"wb{secrets.token_hex(4)}", f"nsenter --target {sshd.pid} --net "
+    name = f"wb{secrets.token_hex(4)}"
     for words in (
         f"ip link add {name} type veth peer name eth0 netns {sshd.pid}",
         f"ip address add {host.near}/30 dev {name}",
         f"ip link set {name} up",
-        f"{enter}ip address add {host.far}/30 dev eth0",
-        f"{enter}ip link set eth0 up",
+        f"{host.enter}ip address add {host.far}/30 dev eth0",
+        f"{host.enter}ip link set eth0 up",
     ):
         subprocess.run(words.split(), check=True)
     assert sshd.stdin is not None
@@ -131,6 +135,31 @@ def test_a_host_is_named_by_an_alias_and_knows_its_own_name_at_loopback(
     (workbench.root / "small.yaml").write_text(CAMPAIGN)
     workbench.run(*"run ./small.yaml --fleet hosts.yaml --session s --seed 7".split())
     assert len(workbench.samples("s")) == SAMPLES
+
+
+@pytest.mark.needs("sshd", "ssh-keygen", "ip", "nsenter", "unshare", "nft")
+def test_a_host_that_is_not_reached_from_the_scheduler_is_not_up(
+    workbench: Workbench, far_host: FarHost
+) -> None:
+    """Its worker reaches the scheduler and would take work, the results of which nobody fetches."""
+    begins = "tcp flags & (syn | ack) == syn"
+    for rule in (
+        "add table inet closed",
+        "add chain inet closed input { type filter hook input priority 0 ; }",
+        f"add rule inet closed input {begins} tcp dport != 22 reject with tcp reset",
+    ):
+        subprocess.run([*far_host.enter.split(), NFT, *rule.split()], check=True)
+    lab = {
+        "address": NAME, "user": getpass.getuser(), "lab": "sim", "python": sys.executable,
+        "folder": str(workbench.runtime / "there"),
+    }  # fmt: skip
+    hosts = {"kind": "hosts", "listen": far_host.near, "hosts": {"lab-a": lab}}
+    (workbench.root / "hosts.yaml").write_text(json.dumps(hosts))
+    said = workbench.run("fleet", "up", "hosts.yaml", expect=3)
+    workbench.run("fleet", "down", "hosts.yaml")
+    text = " ".join((said.stdout + said.stderr).split())
+    assert "reaches its scheduler, and is not reached from there: Connection refused" in text
+    assert f"tls://{far_host.far}:" in text
 
 
 @asynccontextmanager
@@ -184,6 +213,21 @@ async def test_why_a_scheduler_cannot_be_used_is_told(
     with socket.create_server(("127.0.0.1", 0)) as silent:  # as behind a firewall that drops
         dropped = await why(f"tls://127.0.0.1:{silent.getsockname()[1]}", own)
     assert "it did not answer within 0.05 s" in dropped
+
+
+async def test_whether_a_worker_is_reached_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = made()
+    async with scheduler(tmp_path, own) as address:  # which answers as a worker does
+        await must_be_reached(address, own)
+    with pytest.raises(FleetError, match=r"not reached from there: Connection refused\. Open"):
+        await must_be_reached(address, own)
+    monkeypatch.setattr(scheduler_route, "REACHING_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dropped = f"tls://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(FleetError, match=r"it did not answer within 0\.05 s"):
+            await must_be_reached(dropped, own)
 
 
 async def said_by_worker(workbench: Workbench, posting: Posting) -> str:

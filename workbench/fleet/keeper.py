@@ -35,6 +35,7 @@ from workbench.fleet.fleet_standing import (
 from workbench.fleet.hearing import Hearing
 from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import listening
+from workbench.fleet.scheduler_route import must_be_reached
 from workbench.fleet.security import Secrets, configure, expired, without_key
 from workbench.fleet.slurm_jobs import (
     ASKING_S,
@@ -199,8 +200,11 @@ class Keeper:
                 return f"did not say within {STARTING_S:g} s that it is up{last}"
             if word != UP:
                 return said or f"{await worker.ended()} (before it was there)"
-            if said != __version__:
-                return f"has workbench {said}, this is {__version__}; install the same there"
+            version, _, address = said.partition(" ")
+            if version != __version__:
+                return f"has workbench {version}, this is {__version__}; install the same there"
+            if self.fleet.scheduler is None:  # one that exists may be reached by other ways
+                await must_be_reached(address, self.secrets)
             self._note(HostStanding(host.name, "up", pid=worker.pid, starts=starts))
             log.info("host up", host=host.name)
             ending = asyncio.create_task(_ending(worker))

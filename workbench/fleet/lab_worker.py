@@ -112,7 +112,7 @@ async def _work(posting: Posting, engine: Engine) -> None:
         dashboard=False,
         validate=False,
     ) as worker:
-        say(UP, __version__)
+        say(UP, f"{__version__} {worker.address}")
         await worker.finished()
 
 

@@ -1,6 +1,7 @@
-"""A host's way to its scheduler: by which address of its own it goes, or why there is none.
+"""A host's way to its scheduler and back: by which address it goes, or why there is none.
 
-Dask itself tries a scheduler that it cannot use for ever, and says nothing of why.
+Dask itself tries a scheduler that it cannot use for ever, and says nothing of why. A worker's first
+connection is one of its own, so that one behind a firewall takes work whose results nobody fetches.
 """
 
 from __future__ import annotations
@@ -30,11 +31,8 @@ async def own_address(scheduler: str, secrets: Secrets) -> str:
     FleetError
         The scheduler is not reached, or is not believed; with the cause.
     """
-    host, _, port = scheduler.removeprefix(TLS).rpartition(":")
-    context = secrets.security().get_connection_args("worker")["ssl_context"]
     try:
-        async with asyncio.timeout(REACHING_S):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
+        writer = await _connected(scheduler, secrets)
     except ssl.SSLCertVerificationError as error:
         raise _not_believed(scheduler, error) from None
     except (OSError, TimeoutError) as error:
@@ -47,6 +45,35 @@ async def own_address(scheduler: str, secrets: Secrets) -> str:
     address = str(writer.get_extra_info("sockname")[0])
     writer.close()
     return f"[{address}]" if ":" in address else address
+
+
+async def must_be_reached(worker: str, secrets: Secrets) -> None:
+    """See that who asks, on the scheduler's host, reaches a worker at the address that it gave.
+
+    Raises
+    ------
+    FleetError
+        It does not; with the cause.
+    """
+    try:
+        writer = await _connected(worker, secrets)
+    except (OSError, TimeoutError) as error:
+        raise FleetError(
+            f"reaches its scheduler, and is not reached from there: {_why(error)}",
+            where=worker,
+            remedy="Open a port for it in its firewall and name it as `ports: workers` of the "
+            "hosts file; a host behind NAT cannot be used",
+        ) from None
+    writer.close()
+
+
+async def _connected(address: str, secrets: Secrets) -> asyncio.StreamWriter:
+    """Raises `OSError`, `ssl.SSLCertVerificationError`, `TimeoutError`."""
+    host, _, port = address.removeprefix(TLS).rpartition(":")
+    context = secrets.security().get_connection_args("worker")["ssl_context"]
+    async with asyncio.timeout(REACHING_S):
+        _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
+    return writer
 
 
 def _why(error: OSError | TimeoutError) -> str:
