@@ -1,3 +1,3 @@
 """The workbench: vCPUs, SLAs and certainty for chains of network functions."""
 
-__version__ = "0.7.2"
+__version__ = "0.7.3"
