@@ -626,3 +626,14 @@ def test_a_breakpoint_keeps_the_gap_before_its_width(wl: float, half: float) -> 
     text = live_rows._headline(view, item, False)
     assert " ±" in text
     assert len(text) <= 10
+
+
+async def test_what_happens_is_drawn_under_a_dialog_too() -> None:
+    client = FakeClient()
+    async with opened(client) as pilot:
+        await pilot.press("s")
+        await until(pilot, lambda: "Stop the run?" in screen_text(pilot.app), "the question")
+        assert " RUNNING " in screen_text(pilot.app)
+        client.tell(RunFinished("done", 40, 0, 9.0, 60.0, ()))
+        await until(pilot, lambda: " FINISHED " in screen_text(pilot.app), "the end of the run")
+        assert "Stop the run?" in screen_text(pilot.app)

@@ -68,6 +68,16 @@ def test_lines_name_samples_and_what_was_measured_after_the_campaign() -> None:
     assert said == f"sample of {name} at {sample.wl:g} rejected by ann"
 
 
+def test_a_line_names_no_configuration_whose_key_another_begins_with() -> None:
+    view = FakeClient(story(finished=True)).view()
+    item = view.configurations[0]
+    for more in ("00", ".5", "e+06"):
+        longer = f"{item.target} {item.configuration.key}{more} at 50"
+        assert present.log_line(view, LogLine(9, 0.0, "info", longer, "")) == longer
+    named = LogLine(9, 0.0, "info", f"{item.target} {item.configuration.key}.", "")
+    assert present.log_line(view, named) == f"{present.name_of(view, item)}."
+
+
 @pytest.mark.parametrize(
     ("clock_s", "width", "said"),
     [

@@ -394,8 +394,9 @@ class WorkbenchApp(TakingApp):
             self._draw_news()
 
     def _draw_news(self) -> None:
-        if self.screen_stack and isinstance(self.screen, SessionScreen):
-            self.boundary.guard(self.screen, self.screen.draw_news)
+        screen = self.full_screen  # also under a dialog that stays open for long
+        if isinstance(screen, SessionScreen):
+            self.boundary.guard(screen, screen.draw_news)
 
     def forget_screen(self, screen: WorkbenchScreen) -> bool:
         """It is made again when it is asked for next; whether it was kept."""

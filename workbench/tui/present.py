@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from workbench.domain.configurations import ConfigurationView
@@ -141,7 +142,7 @@ def log_line(view: SessionView, line: LogLine) -> str:
         key = item.configuration.key
         if key and key in words:
             name = name_of(view, item)
-            words = words.replace(item.key, name).replace(f"{item.target} {key}", name)
+            words = _named(_named(words, item.key, name), f"{item.target} {key}", name)
     return text.sentence(_trials_named(view, words) if "=" in words else words)
 
 
@@ -161,8 +162,13 @@ def _trials_named(view: SessionView, words: str) -> str:
             raw = f"{target} {configuration.key}"
             if target in plans and configuration.key and raw in words:
                 vnfs = tuple(vnf.name for vnf in plans[target].target.vnfs)
-                words = words.replace(raw, f"{target} {text.shares(configuration, vnfs)}")
+                words = _named(words, raw, f"{target} {text.shares(configuration, vnfs)}")
     return words
+
+
+def _named(words: str, key: str, name: str) -> str:
+    """A name in place of a key, which ends with a figure: not of one that begins with that."""
+    return re.sub(re.escape(key) + r"(?!\w|\.\d)", lambda _: name, words)
 
 
 def progress(shown: Shown, width: int) -> Row:
