@@ -150,6 +150,21 @@ async def test_a_place_is_the_same_by_stepping_seeking_and_going_back() -> None:
         await until(pilot, lambda: shown_view(pilot) == folded(client, shown_view(pilot).seq), "")
 
 
+async def test_an_end_that_is_known_late_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That no event follows is the engine's answer, after the last event was drawn."""
+    following = replay_module._Pages.next
+
+    async def late(pages: replay_module._Pages) -> object:
+        if (event := await following(pages)) is None:
+            await asyncio.sleep(1.0)
+        return event
+
+    monkeypatch.setattr(replay_module._Pages, "next", late)
+    async with opened(FakeClient(story(finished=True)), replay_speed=1000.0) as pilot:
+        await until(pilot, lambda: replay_of(pilot).ended, "the end")
+        await until(pilot, lambda: "REPLAY ended" in screen_text(pilot.app), "its sign")
+
+
 async def test_played_to_the_end_it_is_what_the_engine_holds() -> None:
     client = FakeClient(story(finished=True))
     async with opened(client, replay_speed=1000.0) as pilot:

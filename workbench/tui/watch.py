@@ -192,7 +192,12 @@ class Watch:
             if self.replay is not None:
                 self._begin(Shown(SessionView(self.session)))
                 await self._consume(
-                    self.replay.changes(engine, self.session, lambda: self.choice.key or "")
+                    self.replay.changes(
+                        engine,
+                        self.session,
+                        lambda: self.choice.key or "",
+                        ending=self.touch,
+                    )
                 )
                 return
             while True:

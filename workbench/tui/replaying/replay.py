@@ -70,11 +70,13 @@ class Replay:
         session: str,
         focus: Callable[[], str] = lambda: "",
         pace: DrawThrottle | None = None,
+        ending: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[Event | SessionView]:
         """Every event when it is due, and a view where it does not follow from the one before.
 
         `focus` says which configuration is looked at (its key). While the host measures, `pace`
-        holds it to its share of a core, as drawing is.
+        holds it to its share of a core, as drawing is. `ending` is called at the end, which is
+        known only after the last event was shown.
         """
         pace = pace or DrawThrottle(lambda: client.share)
         line = await client.ask(GetTimeLine(session))
@@ -95,6 +97,7 @@ class Replay:
                 self._wanted = await self._samples_back(client, session)
             elif (event := await pages.next()) is None:
                 self._steps, self.ended = min(0, self._steps), True
+                ending()
                 await self._until_turned()
             elif self._steps > 0:
                 yield self._shown(pages, event)
