@@ -122,16 +122,21 @@ def connect(sshd: subprocess.Popen[bytes], host: FarHost) -> None:
     pytest.fail(f"no sshd answers at {host.far}")
 
 
-@pytest.mark.needs("sshd", "ssh-keygen", "ip", "nsenter", "unshare")
-def test_a_host_is_named_by_an_alias_and_knows_its_own_name_at_loopback(
-    workbench: Workbench, far_host: FarHost
-) -> None:
+def write_hosts(workbench: Workbench, far_host: FarHost) -> None:
+    """A hosts file with that one, which knows itself by another name."""
     lab = {
         "address": NAME, "user": getpass.getuser(), "lab": "sim", "python": sys.executable,
         "folder": str(workbench.runtime / "there"),
     }  # fmt: skip
     hosts = {"kind": "hosts", "listen": far_host.near, "hosts": {"lab-a": lab}}
     (workbench.root / "hosts.yaml").write_text(json.dumps(hosts))
+
+
+@pytest.mark.needs("sshd", "ssh-keygen", "ip", "nsenter", "unshare")
+def test_a_host_is_named_by_an_alias_and_knows_its_own_name_at_loopback(
+    workbench: Workbench, far_host: FarHost
+) -> None:
+    write_hosts(workbench, far_host)
     (workbench.root / "small.yaml").write_text(CAMPAIGN)
     workbench.run(*"run ./small.yaml --fleet hosts.yaml --session s --seed 7".split())
     assert len(workbench.samples("s")) == SAMPLES
@@ -149,16 +154,11 @@ def test_a_host_that_is_not_reached_from_the_scheduler_is_not_up(
         f"add rule inet closed input {begins} tcp dport != 22 reject with tcp reset",
     ):
         subprocess.run([*far_host.enter.split(), NFT, *rule.split()], check=True)
-    lab = {
-        "address": NAME, "user": getpass.getuser(), "lab": "sim", "python": sys.executable,
-        "folder": str(workbench.runtime / "there"),
-    }  # fmt: skip
-    hosts = {"kind": "hosts", "listen": far_host.near, "hosts": {"lab-a": lab}}
-    (workbench.root / "hosts.yaml").write_text(json.dumps(hosts))
+    write_hosts(workbench, far_host)
     said = workbench.run("fleet", "up", "hosts.yaml", expect=3)
     workbench.run("fleet", "down", "hosts.yaml")
     text = " ".join((said.stdout + said.stderr).split())
-    assert "reaches its scheduler, and is not reached from there: Connection refused" in text
+    assert "reaches its scheduler, but is not reached from there: Connection refused" in text
     assert f"tls://{far_host.far}:" in text
 
 

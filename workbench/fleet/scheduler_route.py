@@ -59,7 +59,7 @@ async def must_be_reached(worker: str, secrets: Secrets) -> None:
         writer = await _connected(worker, secrets)
     except (OSError, TimeoutError) as error:
         raise FleetError(
-            f"reaches its scheduler, and is not reached from there: {_why(error)}",
+            f"reaches its scheduler, but is not reached from there: {_why(error)}",
             where=worker,
             remedy="Open a port for it in its firewall and name it as `ports: workers` of the "
             "hosts file; a host behind NAT cannot be used",
