@@ -196,3 +196,40 @@ def test_who_else_uses_the_host_is_known_from_the_second_look_on() -> None:
     names = {name for name, _ in look.read()} | set(look.absent)
     assert names <= set(OBSERVABLES)
     assert {"softirqs", "core_busy_s"} <= names
+
+
+def test_what_others_take_of_its_cores_is_told_without_its_own() -> None:
+    here = frozenset(os.sched_getaffinity(0))
+    core = min(here)
+    burning = (
+        f"import os, time; os.sched_setaffinity(0, {{{core}}}); print(flush=True)\n"
+        "while time.process_time() < 0.6: pass\ntime.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", burning], stdout=subprocess.PIPE) as burner:
+        assert burner.stdout is not None
+        burner.stdout.readline()
+        own, others = evidence.SharedCores(), evidence.SharedCores()
+        before = (own.read(burner.pid, _cpu_s(burner.pid)), others.read(burner.pid, 0.0))
+        while _cpu_s(burner.pid) < 0.55:
+            time.sleep(0.02)
+        after = (own.read(burner.pid, _cpu_s(burner.pid)), others.read(burner.pid, 0.0))
+        burner.kill()
+    name = (evidence.OTHERS, "")
+    without, whole = (after[place][name] - before[place][name] for place in (0, 1))
+    assert whole > 0.35, "its core was busy with it"
+    assert whole - without > 0.35, "its own CPU is none of others'"
+
+
+def test_others_step_back_never_and_changed_cores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = evidence.SharedCores()
+    before = shared.read(os.getpid(), 0.0)
+    assert shared.read(os.getpid(), 1e6) == before, "a tick less is no less"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, host.MOST_CORES})
+    with pytest.raises(ValueError, match="the cores that it may run on were changed"):
+        shared.read(os.getpid(), 0.0)
+    with pytest.raises(ValueError, match="only 64 of this host"):
+        evidence.SharedCores().read(os.getpid(), 0.0)
+
+
+def _cpu_s(pid: int) -> float:
+    return process.parse_stat_cpu_s(Path(f"/proc/{pid}/stat").read_text())

@@ -72,6 +72,7 @@ SIGNS: Mapping[str, SignWords] = {
     "involuntary_switches": SignWords("taken off its core", "/s", 5.0),
     "pressure_cpu_s": SignWords("some thread waiting for CPU", "s/s", 2e-3),
     "cpu_cores": SignWords("CPU for the same traffic", "cores", 5e-3),
+    "others_on_cores_s": SignWords("others on its cores", "cores", 2e-2),
 }
 """What others make grow."""
 

@@ -6,6 +6,7 @@ named with the reason, and a missing counter is never zero.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ THREAD_NAMES = (
     "threads",
     "threads_begun",
 )
+OTHERS = "others_on_cores_s"
 PRESSURE_FILES = {"pressure_cpu_s": "cpu", "pressure_memory_s": "memory", "pressure_io_s": "io"}
 
 
@@ -79,6 +81,33 @@ class ThreadSums:
         return sums
 
 
+@dataclass
+class SharedCores:
+    """CPU that others took of the cores that a component may run on, whoever they are: other
+    groups, the kernel, a hypervisor.
+
+    A core's idle time is told in ticks and the component's own CPU in nanoseconds, so that the
+    difference may step back by a tick; then it is what it was.
+    """
+
+    _cores: frozenset[int] | None = None
+    _others_s: float = 0.0
+
+    def read(self, pid: int, own_cpu_s: float) -> Seen:
+        """So far. Raises `ValueError` where these cores are not told, or no longer the same."""
+        cores = frozenset(os.sched_getaffinity(pid))
+        if self._cores not in (None, cores):
+            raise ValueError("the cores that it may run on were changed")
+        self._cores = cores
+        stat = host.parse_stat(_text(PROC / "stat"), time.monotonic())
+        busy = [stat.get(("core_busy_s", f"cpu{core}")) for core in cores]
+        known = [one for one in busy if one is not None]
+        if len(known) < len(busy):
+            raise ValueError(f"only {host.MOST_CORES} of this host's cores are told apart")
+        self._others_s = max(self._others_s, sum(known) - own_cpu_s)
+        return {(OTHERS, ""): self._others_s}
+
+
 class ComponentEvidence:
     """Of one container that runs on this host, over one drive.
 
@@ -91,6 +120,7 @@ class ComponentEvidence:
         self.absent: Absent = {}
         self._probe = probe
         self._threads = ThreadSums()
+        self._shared = SharedCores()
         if not probe.own_network:
             names = (*tcp.EXTENDED, *tcp.PLAIN, "time_wait", *HOP_NAMES)
             self.absent.update(dict.fromkeys(names, SHARED_NETWORK))
@@ -108,6 +138,7 @@ class ComponentEvidence:
             (HOP_NAMES, lambda: _hop(process.read_network(pid))),
             (MEMORY_NAMES, lambda: _plain(cgroup.read_memory_events(folders))),
             (DISK_NAMES, lambda: _plain(cgroup.read_disk(folders))),
+            ((OTHERS,), lambda: self._shared.read(pid, cgroup.read(folders).cpu_s)),
             *((pressure, _pressure_of(folders, file)) for pressure, file in _PRESSURES),
         ):
             take(seen, self.absent, names, read)
