@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 WITHIN_S = 5.0
 """In which contention is to be alarmed (issue 23)."""
 PAGE = HERE.parent / "docs" / "counters-science.md"
-PUBLISHED = ("alarms", "quiet_hours")
+PUBLISHED = ("alarms", "alarms_by_waiting", "quiet_hours")
 """Files of `results/` that the page has, each by its own quotation."""
 KINDS = {"alarm": "the SLA", "contention": "others' load"}
 """The alarms of a look, and what they are of."""

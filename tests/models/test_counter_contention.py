@@ -86,6 +86,36 @@ def test_a_session_without_competitors_teaches_what_is_quiet() -> None:
     assert test.look(seen(2000.0, 10.0)).contended is True
 
 
+def shared(rows: CounterRows) -> CounterRows:
+    """The same session, with what others use of the function's core beside both competitors."""
+    competes = np.zeros(len(rows.y)) if rows.beside is None else rows.beside
+    others = np.array([0.015, 0.96, 0.52])[np.asarray(competes, dtype=int)][:, None]
+    names = (*rows.features, "others_on_cores_s")
+    return replace(rows, features=names, x=np.hstack([rows.x, others]))
+
+
+def test_others_on_its_core_are_told_where_it_hardly_waits() -> None:
+    session_of_two = shared(session(waits=(1.0, 1.0, 20.0)))
+    test = ContentionTest(session_of_two, SPAN_S)
+    hardly = {**seen(2000.0, 1.2), "others_on_cores_s": 0.95}
+    assert ContentionTest(session(), SPAN_S).look(hardly).contended is False
+    beside = test.look(hardly)
+    assert beside.contended is True
+    assert beside.why.startswith("others' CPU on its cores 9")
+    assert "(0.95 cores)" in beside.why
+    assert test.look(hardly | {"others_on_cores_s": 0.06}).contended is False
+    rates = rates_of(session_of_two, SPAN_S)
+    assert (rates.false, rates.missed) == (0, 0)
+
+
+def test_what_others_use_says_nothing_where_nobody_competed() -> None:
+    alone = replace(session(waits=(1.0, 1.0, 1.0)), beside=None)
+    test = ContentionTest(shared(alone), SPAN_S)
+    assert "waiting for CPU" in test.signs
+    assert "others' CPU on its cores" not in test.signs
+    assert test.look({**seen(2000.0, 1.2), "others_on_cores_s": 0.95}).contended is False
+
+
 def disturbed(rows: CounterRows, windows: list[int]) -> CounterRows:
     """The same session, in which somebody else was there in some windows alone."""
     assert rows.beside is not None

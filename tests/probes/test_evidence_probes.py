@@ -208,7 +208,7 @@ def test_what_others_take_of_its_cores_is_told_without_its_own() -> None:
     with subprocess.Popen([sys.executable, "-c", burning], stdout=subprocess.PIPE) as burner:
         assert burner.stdout is not None
         burner.stdout.readline()
-        own, others = evidence.SharedCores(), evidence.SharedCores()
+        own, others = evidence.OthersOnCores(), evidence.OthersOnCores()
         before = (own.read(burner.pid, _cpu_s(burner.pid)), others.read(burner.pid, 0.0))
         while _cpu_s(burner.pid) < 0.55:
             time.sleep(0.02)
@@ -221,14 +221,14 @@ def test_what_others_take_of_its_cores_is_told_without_its_own() -> None:
 
 
 def test_others_step_back_never_and_changed_cores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = evidence.SharedCores()
+    shared = evidence.OthersOnCores()
     before = shared.read(os.getpid(), 0.0)
     assert shared.read(os.getpid(), 1e6) == before, "a tick less is no less"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, host.MOST_CORES})
     with pytest.raises(ValueError, match="the cores that it may run on were changed"):
         shared.read(os.getpid(), 0.0)
     with pytest.raises(ValueError, match="only 64 of this host"):
-        evidence.SharedCores().read(os.getpid(), 0.0)
+        evidence.OthersOnCores().read(os.getpid(), 0.0)
 
 
 def _cpu_s(pid: int) -> float:

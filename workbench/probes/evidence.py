@@ -82,7 +82,7 @@ class ThreadSums:
 
 
 @dataclass
-class SharedCores:
+class OthersOnCores:
     """CPU that others took of the cores that a component may run on, whoever they are: other
     groups, the kernel, a hypervisor.
 
@@ -120,7 +120,7 @@ class ComponentEvidence:
         self.absent: Absent = {}
         self._probe = probe
         self._threads = ThreadSums()
-        self._shared = SharedCores()
+        self._others = OthersOnCores()
         if not probe.own_network:
             names = (*tcp.EXTENDED, *tcp.PLAIN, "time_wait", *HOP_NAMES)
             self.absent.update(dict.fromkeys(names, SHARED_NETWORK))
@@ -138,7 +138,7 @@ class ComponentEvidence:
             (HOP_NAMES, lambda: _hop(process.read_network(pid))),
             (MEMORY_NAMES, lambda: _plain(cgroup.read_memory_events(folders))),
             (DISK_NAMES, lambda: _plain(cgroup.read_disk(folders))),
-            ((OTHERS,), lambda: self._shared.read(pid, cgroup.read(folders).cpu_s)),
+            ((OTHERS,), lambda: self._others.read(pid, cgroup.read(folders).cpu_s)),
             *((pressure, _pressure_of(folders, file)) for pressure, file in _PRESSURES),
         ):
             take(seen, self.absent, names, read)
