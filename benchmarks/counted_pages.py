@@ -254,7 +254,8 @@ def _held_out(functions: Results) -> str:
                 )
     if not tried:
         return "\n".join(lines)
-    return "\n".join([*lines, "", _lost_of_all(tried, all_usual), "", _lost_by_chance(tried)])
+    told = (_lost_by_competitor(tried), _lost_of_all(tried, all_usual), _lost_by_chance(tried))
+    return "\n\n".join(("\n".join(lines), *told))
 
 
 def _chance(one: HeldOut, usual: UsualCoverage) -> str:
@@ -262,19 +263,45 @@ def _chance(one: HeldOut, usual: UsualCoverage) -> str:
     return f"{usual.chance(one.held, one.answered):.1%}" if one.lost(usual.share) else ""
 
 
-def _lost_of_all(
-    tried: Sequence[tuple[HeldOut, UsualCoverage, str]], all_usual: UsualCoverage
-) -> str:
+Tried = Sequence[tuple[HeldOut, UsualCoverage, str]]
+"""Competitors that were held out, what is usual of the function and KPI, and which these are."""
+
+
+def _together(tried: Tried) -> tuple[int, int, float]:
+    """Answered windows that were held, how many there are, and the share that would be usual; some
+    were answered."""
+    held, answered = (sum(getattr(one, of) for one, _, _ in tried) for of in ("held", "answered"))
+    return held, answered, sum(one.answered * usual.share for one, usual, _ in tried) / answered
+
+
+def _lost_by_competitor(tried: Tried) -> str:
+    """Of each competitor, over all functions and KPIs."""
+    lines = [
+        "| held out, of all functions and KPIs | answered | held | usually | lost |",
+        "|---|---|---|---|---|",
+    ]
+    for name in sorted({one.competitor for one, _, _ in tried}):
+        of_it = [row for row in tried if row[0].competitor == name and row[0].answered]
+        if not of_it:
+            continue
+        held, answered, usually = _together(of_it)
+        lost = max(0.0, 100.0 * (usually - held / answered))
+        lines.append(
+            f"| `{name}` | {answered} | {held} ({held / answered:.1%}) | {usually:.1%} | "
+            f"{lost:.1f} points |"
+        )
+    return "\n".join(lines)
+
+
+def _lost_of_all(tried: Tried, all_usual: UsualCoverage) -> str:
     lost = [(100.0 * one.lost(usual.share), where) for one, usual, where in tried]
     over = sum(points > MOST_LOST_POINTS for points, _ in lost)
     worst, where = max(lost)
     said = f"{over or 'None'} of {len(lost)} lose{'s' * (over == 1)} more than 3 points"
     most = f"; the most is {worst:.1f} ({where})" if worst > 0.0 else ""
-    answered = sum(one.answered for one, _, _ in tried)
-    if not answered:
+    if not any(one.answered for one, _, _ in tried):
         return f"{said}{most}; no window was answered."
-    held = sum(one.held for one, _, _ in tried)
-    usually = sum(one.answered * usual.share for one, usual, _ in tried) / answered
+    held, answered, usually = _together(tried)
     chance = all_usual.chance(held, answered)
     return (
         f"{said}{most}; of all {answered} windows that were answered {held} held "
@@ -282,7 +309,7 @@ def _lost_of_all(
     )
 
 
-def _lost_by_chance(tried: Sequence[tuple[HeldOut, UsualCoverage, str]]) -> str:
+def _lost_by_chance(tried: Tried) -> str:
     """Which losses are more than groups of that size have by chance."""
     chances = [usual.chance(one.held, one.answered) for one, usual, _ in tried]
     beyond = [

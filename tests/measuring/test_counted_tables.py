@@ -199,6 +199,10 @@ def test_tables_are_made_of_kept_rows_and_written_into_the_page(
              for one in of["kpis"]["throughput_rps"]["held_out"]]  # fmt: skip
     answered, held = sum(one.answered for one in every), sum(one.held for one in every)
     assert f"of all {answered} windows that were answered {held} held" in told
+    for name in {one.competitor for one in every}:
+        of_it = [one for one in every if one.competitor == name]
+        answered, held = sum(one.answered for one in of_it), sum(one.held for one in of_it)
+        assert not answered or f"| `{name}` | {answered} | {held} ({held / answered:.1%}) |" in told
     for row in found["designed"]["a"]["kpis"]["throughput_rps"]["shares"]:
         assert f"| {row['given']} | {row['random']:.1%} |" in said
         assert f"| {row['given']} | {row['random']:.1%} |" in told
