@@ -19,6 +19,7 @@ from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
 from workbench.labs.attached import AttachedLab, journal
+from workbench.labs.attached.discovering import GUARD
 from workbench.labs.attached.finding import find
 from workbench.measuring.records import Drive
 from workbench.paths import attached_folder
@@ -214,8 +215,10 @@ def test_it_is_discovered_and_profiled_as_it_is(
     workbench.run("lint", "mine.yaml")
     path = workbench.root / "mine.yaml"
     short = path.read_text().replace("max_samples: 6", "max_samples: 2").replace("3s,", "1.5s,")
-    path.write_text(short)
-    # On a busy host none of them may be valid: that is the judge's say, and no matter here.
+    # On a busy host none of them may be valid, and it answers late: that is the judge's say, and no
+    # matter here.
+    assert GUARD in short
+    path.write_text(short.replace(GUARD, "p95<=30s"))
     done = workbench.run("run", "mine.yaml", "--headless", "--session", "mine", expect=None)
     assert "run done" in done.stdout + done.stderr
     samples = workbench.samples("mine")
