@@ -29,8 +29,9 @@ scrape_configs:
   - job_name: node
     static_configs: [{{targets: ['127.0.0.1:{exporter}', '127.0.0.1:{processes}']}}]
 """
-PROCESSES = "process_names: [{name: served, cmdline: [start_server]}]\n"
-"""The server of `running_system.py`."""
+PROCESSES = "process_names: [{{name: served, cmdline: [start_server, '{ours}/']}}]\n"
+"""The server of `running_system.py`, which reads its delay in a folder of the same worker's tests:
+those of others run beside it."""
 SCRAPING = """\
 global: {{scrape_interval: 1s}}
 scrape_configs:
@@ -45,7 +46,7 @@ def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
     """Its URL, once it has read its exporters a few times."""
     exporter, processes, port = free_port(), free_port(), free_port()
     names = folder / "processes.yml"
-    names.write_text(PROCESSES)
+    names.write_text(PROCESSES.format(ours=folder.parent))
     rules = folder / "rules.yml"
     rules.write_text(RULES if alerting else "groups: []\n")
     file = folder / "prometheus.yml"

@@ -447,7 +447,7 @@ async def test_a_recorded_lab_answers_what_it_recorded(
 async def test_a_campaign_that_has_not_ended_is_not_to_be_disturbed(
     engine: Engine, client: SocketClient
 ) -> None:
-    await client.ask(RunCampaign(CAMPAIGN, session="running", lab="sim", pace=SLOW / 5.0))
+    await client.ask(RunCampaign(CAMPAIGN, session="running", lab="sim", pace=SLOW / 10.0))
     with pytest.raises(UsageError, match="is running already"):
         async with engine.queue.trials(TrialsRequest("running", "canary")):
             pass

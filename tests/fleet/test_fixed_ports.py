@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,8 +21,8 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_ports() -> tuple[int, int, int]:
-    """One, and two that follow each other."""
-    for first in range(20000, 30000, 7):
+    """One, and two that follow each other; other processes that look for such begin elsewhere."""
+    for first in range(20000 + os.getpid() % 1000 * 10, 30000, 7):
         with ExitStack() as stack:
             try:
                 for port in range(first, first + 3):
