@@ -136,11 +136,12 @@ def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFix
     for _ in range(2):
         watch._take(unknown, ContentionLook(True, 5.2, 1.4, "waiting for CPU 5.2 times"))
     assert (
-        "web is beside others' load: waiting for CPU 5.2 times; its counters leave what was learned"
+        "web competes with others' load: waiting for CPU 5.2 times; its counters leave what was "
+        "learned"
     ) in capsys.readouterr().err
     for _ in range(5):
         watch._take(unknown, ContentionLook(False, 1.0, 0.1, "waiting for CPU 1.0 times"))
-    assert "web is beside others' load no more" in capsys.readouterr().err
+    assert "web no longer competes with others' load" in capsys.readouterr().err
     assert not watch.contention.raised
 
 

@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 def free_ports() -> tuple[int, int, int]:
     """One, and two that follow each other; other processes that look for such begin elsewhere."""
-    for first in range(20000 + os.getpid() % 1000 * 10, 30000, 7):
+    for first in range(20000 + os.getpid() % 900 * 10, 30000, 7):
         with ExitStack() as stack:
             try:
                 for port in range(first, first + 3):

@@ -327,11 +327,11 @@ class LiveWatch:
 
     def _turn(self, look: CounterLook, beside: ContentionLook) -> str:
         if self.contention.withdrawn:
-            return f"is no longer known to be beside others' load: {beside.why}"
+            return f"may or may not compete with others' load now: {beside.why}"
         if not self.contention.raised:
-            return f"is beside others' load no more: {beside.why}"
+            return f"no longer competes with others' load: {beside.why}"
         leaves = "" if look.value is not None else "; its counters leave what was learned"
-        return f"is beside others' load: {beside.why}{leaves}"
+        return f"competes with others' load: {beside.why}{leaves}"
 
     def _watch_drift(self, look: CounterLook) -> None:
         # Looks overlap; every whole window counts once.

@@ -15,7 +15,7 @@ Kind = Literal["amount", "level"]
 """`amount`: what came in a window, of a counter that grows; `level`: the mean of what stood."""
 
 CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
-CORE_TIMES = "/proc/stat of its host, of whose cores 64 are told one by one, not a remote engine"
+CORE_TIMES = "/proc/stat of this host (its first 64 cores), not a remote engine"
 TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
 GROUP_COUNTS = "its control group's files on this host, not a remote engine"
 RECORDS = "a load whose rate varies, in an open loop"
@@ -57,7 +57,7 @@ _ALL = (
     Observable("thread_cpu_s", "s", "cpu", "CPU of each of the busiest threads", CPU_COUNTS),
     Observable("threads", "threads", "cpu", "threads", CPU_COUNTS, "level"),
     Observable("threads_begun", "threads", "cpu", "threads that came meanwhile", CPU_COUNTS),
-    Observable("others_on_cores_s", "s", "cpu", "others on the cores it may use", CORE_TIMES),
+    Observable("others_on_cores_s", "s", "cpu", "CPU of others on its cores", CORE_TIMES),
     Observable("pressure_cpu_s", "s", "cpu", "some thread waited for CPU", PRESSURE),
     Observable("pressure_memory_s", "s", "memory", "some thread waited for memory", PRESSURE),
     Observable("pressure_io_s", "s", "disk", "some thread waited for a disk", PRESSURE),
