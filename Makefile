@@ -32,10 +32,11 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 # `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
 # Tests are spread by work over four workers, as they wait for half of their time on two cores;
 # those of a file that share an engine stay together (tests/spreading.py). A file that costs over
-# 30 s of CPU fails the run (tests/file_costs.py).
-unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 4 -m "not docker" $(TESTS) \
-		|| { test $$? -eq 1 && $(ONCE_MORE) "not docker"; }
+# 30 s of CPU fails the run (tests/file_costs.py). Those marked `slow` are left to `.ci/run`.
+UNIT = not docker$(if $(SLOW),, and not slow)
+unit: $(VENV)/.dev  ## tests that need no Docker engine; SLOW=1 with those that only .ci/run takes
+	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 4 -m "$(UNIT)" $(TESTS) \
+		|| { test $$? -eq 1 && $(ONCE_MORE) "$(UNIT)"; }
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
 	cd tests && $(KEEPING) ../$(BIN)/pytest $(APART) -q -n $(WORKERS) -m "$(DOCKER)" $(or $(TESTS),$(WITH_DOCKER)) \

@@ -18,7 +18,7 @@ import examples
 import host_needs
 import pytest
 from driving import REPOSITORY, Workbench, a_workbench
-from file_costs import FileCosts
+from file_costs import SHOWN, FileCosts
 from forked_commands import fork_workers, forker, share_imports
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -46,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
+    parser.addoption(
+        "--costliest", type=int, default=SHOWN, metavar="N", help="tests whose CPU time is shown"
+    )
     reliability = parser.getgroup("reliability", "kills, stops, hostile inputs, key presses")
     reliability.addoption("--share", type=float, help="of the full counts; 0.01 is every hundredth")
     reliability.addoption("--minutes", type=float, help="after which a test begins no further one")
@@ -61,7 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     host_needs.required()  # a name that nobody knows is told before any test runs
-    config.pluginmanager.register(FileCosts(limited=not accepting))
+    config.pluginmanager.register(
+        FileCosts(limited=not accepting, costliest=config.getoption("--costliest"))
+    )
     driving.forked = not accepting
     if not accepting:  # compiling shap's loops takes longer than they run on the few rows of a test
         os.environ.setdefault("NUMBA_DISABLE_JIT", "1")

@@ -1,4 +1,4 @@
-"""What each file of tests costs in CPU time; one that costs too much fails the run.
+"""What tests and their files cost in CPU time; a file that costs too much fails the run.
 
 CPU time of the tests' process and of all that it started: unlike the time on the wall it depends
 little on who else uses the host, and what it does depend on that is measured beside it
@@ -33,17 +33,20 @@ SLOWNESS_S = 0.0145
 where neighbours of a virtual machine do, the same work has cost 1.6 to 3 times as much."""
 LOOKED_AFTER = 100
 """Tests after which it is looked again how slow the host is."""
-SHOWN = 40
+SHOWN = 150
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 class FileCosts:
-    """Adds up over all workers; `limited` where too much is a failure."""
+    """Adds up over all workers; `limited` where too much is a failure; so many of the `costliest`
+    tests are shown."""
 
-    def __init__(self, *, limited: bool) -> None:
+    def __init__(self, *, limited: bool, costliest: int = SHOWN) -> None:
         self._limited = limited
+        self._costliest = costliest
         self._told_s: float | None = None
         self.cpu_s: Counter[str] = Counter()
+        self.tests: Counter[str] = Counter()
         self._reports = 0
         self._slowness_s: list[float] = []
 
@@ -62,7 +65,9 @@ class FileCosts:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.cpu_s[report.nodeid.partition("::")[0]] += getattr(report, "cpu_s", 0.0)
+        cpu_s = getattr(report, "cpu_s", 0.0)
+        self.cpu_s[report.nodeid.partition("::")[0]] += cpu_s
+        self.tests[report.nodeid] += cpu_s
         if report.when == "teardown":
             if self._limited and self._reports % LOOKED_AFTER == 0:
                 self._slowness_s.append(slowness_s())
@@ -105,8 +110,11 @@ class FileCosts:
             )
             for folder, cpu_s in self.by_folder().most_common():
                 terminalreporter.line(f"{cpu_s:6.1f} s {folder}/")
-            for file, cpu_s in self.cpu_s.most_common(SHOWN):
+            for file, cpu_s in self.cpu_s.most_common(40):
                 terminalreporter.line(f"{cpu_s:6.1f} s {file}")
+            terminalreporter.section("costliest tests, with what they were the first to make")
+            for test, cpu_s in self.tests.most_common(self._costliest):
+                terminalreporter.line(f"{cpu_s:6.1f} s {test}")
         for file in self.too_costly:
             terminalreporter.line(
                 f"FAILED {file} costs {self.cpu_s[file]:.0f} s of CPU, over "

@@ -59,3 +59,9 @@ def test_a_demo_with_findings_is_no_error(tmp_path: Path, code: int, error: bool
     script(tmp_path / "bin" / "workbench", f"exit {code}")
     done = make("-o", f"{tmp_path}/.runtime", f"VENV={tmp_path}", "demo")
     assert bool(done.returncode) is error, done.stderr
+
+
+def test_what_make_test_leaves_out_the_gate_runs() -> None:
+    assert '-m "not docker and not slow"' in make("--dry-run", "unit").stdout
+    assert '-m "not docker" ' in make("--dry-run", "unit", "SLOW=1").stdout
+    assert "make unit SLOW=1" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
