@@ -249,7 +249,7 @@ def stored_in(view: SessionView, id: str) -> IssuedRecommendation:
         where=view.session,
         remedy=f"Choose one of: {', '.join(ids)}"
         if ids
-        else "Ask for one by `workbench recommend`",
+        else "Ask for one (workbench recommend)",
     )
 
 
