@@ -102,7 +102,7 @@ async def test_the_cheapest_that_holds_is_recommended_and_stored(
         stored = [issued.recommendation for issued in channel.view.recommendations]
         assert stored == [found, again.recommendation]
         assert channel.view.state == "finished"
-        assert channel.view.log[-1].text.endswith(f"recommendation r2 for {SLA}: 1.25 vCPU-hours/h")
+        assert channel.view.log[-1].text.endswith(f"recommendation r2 for {SLA}: 1.25 vCPU")
 
 
 async def test_a_session_with_recommendations_replays_to_the_same_state(
