@@ -116,12 +116,12 @@ def session_name(given: str) -> str:
 
     check_name("session", given)
     own = current_workspace().sessions.resolve()
-    path = Path(given).expanduser()
     try:
+        path = Path(given).expanduser()
         is_path = path.is_file() or (path / "manifest.json").is_file()
         if "/" not in given and ((own / f"{given}.duckdb").exists() or not is_path):
             return given
-    except (OSError, ValueError):  # such as a name that is too long for a file
+    except (OSError, ValueError, RuntimeError):  # too long for a file, or nobody's home
         return given
     path = path.resolve()
     return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
@@ -136,7 +136,9 @@ def session_names(given: str | None) -> tuple[str, ...]:
 
     if given is None:
         return ()
-    named = [given] if Path(given).expanduser().exists() else given.split(",")
+    # Unlike those of `Path` these say no to whatever is no path.
+    is_one = os.path.exists(os.path.expanduser(given))  # noqa: PTH110, PTH111
+    named = [given] if is_one else given.split(",")
     if not all(name.strip() for name in named):
         raise UsageError(
             f"{given!r} has a name that is empty",
