@@ -373,15 +373,15 @@ def import_recording(
     Example: workbench import theirs.csv --mapping theirs.yaml --dry-run
     """
     from workbench.cli.context import ask_patiently, put
+    from workbench.cli.importing import import_table, must_make_a_session
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ImportBundle
 
+    if mapping is None:
+        must_make_a_session(bundle)
     if bundle.is_file():
-        from workbench.cli.importing import import_table
-
         if signers is not None:
             raise UsageError("is no bundle; --signers is for bundles", where=str(bundle))
-
         import_table(bundle, session, mapping, spread, dry_run=dry_run)
         return
     if mapping is not None or spread is not None or dry_run:

@@ -332,6 +332,15 @@ def headings_of(file: Path, kpi: str) -> list[str]:
     return names
 
 
+def is_counter_table(file: Path) -> bool:
+    """Whether a file's headings are all that a table of paper C's has, and counters besides."""
+    try:
+        names = headings_of(file, KPIS[0])
+    except UsageError:
+        return False
+    return set(KPIS) <= set(names) and bool(events_of(names, KPIS[0]))
+
+
 def _opened(file: Path) -> TextIO:
     try:
         return file.open(encoding="utf-8-sig", newline="")
