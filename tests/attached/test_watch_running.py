@@ -150,10 +150,10 @@ async def test_nothing_is_sent_to_what_is_watched(
     before = connections_with(system.port)
     attached = Attached("web", "pid", str(system.pid))
     await follow(orders(attached, tmp_path, 3), counted)
-    assert connections_with(system.port) == before
+    assert connections_with(system.port) <= before
     ask = urllib.request.urlopen
     await asyncio.to_thread(lambda: ask(f"http://127.0.0.1:{system.port}/").read())
-    assert connections_with(system.port) != before, "what is sent would have been seen"
+    assert connections_with(system.port) - before, "what is sent would have been seen"
 
 
 async def test_a_restart_is_told_and_the_watch_goes_on(
