@@ -37,7 +37,8 @@ def test_in_a_pipe_a_question_that_takes_long_is_a_line_now_and_then(
     for second in range(35):
         clock.now = float(second)
         lines.show(f"{second} s: fitting" if second != 20 else "")
-    assert capsys.readouterr().err.splitlines() == ["10 s: fitting", "21 s: fitting", "31 s: fitting"]
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"{second} s: fitting" for second in (10, 21, 31)]
 
 
 def test_what_is_made_ready_is_told_at_once_and_then_now_and_then(

@@ -161,9 +161,10 @@ def test_a_cell_means_what_it_is_to_the_letter_whatever_stands_first(
     tmp_path: Path, order: tuple[str, str]
 ) -> None:
     bytes_of = {"small": 64e6, "x-small": 32e6}
+    meanings = ", ".join(f"{name}: {bytes_of[name]:.0f}" for name in order)
     mapping = (
         "kind: mapping\nload: {kind: open}\ncolumns: {mine.memory_bytes: size}\n"
-        f"values: {{mine.memory_bytes: {{{', '.join(f'{n}: {bytes_of[n]:.0f}' for n in order)}}}}}\n"
+        f"values: {{mine.memory_bytes: {{{meanings}}}}}\n"
     )
     rows = "target,wl,p95_ms,size\nmine,1,5,small\nmine,2,5,x-small\nmine,3,5,a small one\n"
     table, _ = read(tmp_path, rows, mapping)
