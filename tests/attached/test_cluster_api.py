@@ -64,7 +64,7 @@ async def test_one_that_cannot_be_put_back_leaves_no_other_one_limited(
         journal = PodJournal.new("s", "", "")
         for whose in (first, second):
             journal.before[whose], journal.ours[whose] = CpuGiven("800m", "100m"), [small]
-        with pytest.raises(LabError, match="left changed.*its quota is used up"):
+        with pytest.raises(LabError, match=r"left changed.*its quota is used up"):
             await journal.restore(api)
         assert list(journal.before) == [first]
 

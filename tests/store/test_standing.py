@@ -134,8 +134,8 @@ async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
     monkeypatch.setattr(view_at_event, "TAIL", 1)
     monkeypatch.setattr(earlier_events, "STRETCH", 3)
     file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
-    for number, (fact, measurement) in enumerate(facts()):
-        event = await file.append(fact, at=float(number), measurement=measurement)
+    for number, (fact, measured) in enumerate(facts()):
+        event = await file.append(fact, at=float(number), measurement=measured)
         with file._database.reading() as cursor:
             compare(await file.view(), reading.view(cursor, "s", event.seq))
     await file.close()

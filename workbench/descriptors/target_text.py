@@ -187,13 +187,12 @@ class TargetText(Reference):
             elif (vnf, parameter.name) in seen:
                 yield here, f"gives {parameter.name} of {vnf} for the second time"
             seen.add((vnf, parameter.name))
-            if self.combine == "places":
-                if len(parameter.values) not in (1, places):
-                    yield (
-                        (*here, "values"),
-                        f"are {len(parameter.values)}, must be one or {places}: "
-                        "values at the same place are combined",
-                    )
+            if self.combine == "places" and len(parameter.values) not in (1, places):
+                yield (
+                    (*here, "values"),
+                    f"are {len(parameter.values)}, must be one or {places}: "
+                    "values at the same place are combined",
+                )
         if self.allocations > MOST_CONFIGURATIONS:
             yield (
                 ("resource_parameters",),

@@ -97,7 +97,7 @@ def _check_fields(told: Any, ranged: Set[str]) -> None:
         if field.name in NAMES:
             check_name(field.name, value)
         if is_dataclass(value):
-            _check_fields(value, ranged.difference(PAGES))
+            _check_fields(value, ranged - set(PAGES))
 
 
 def check_name(field: str, value: object) -> None:

@@ -70,9 +70,7 @@ def _bin_s(shape: LoadShape, wl: float) -> float:
     return shape.cycle_s / max(1, int(shape.cycle_s / max(PERIOD_S, REQUESTS_IN_BIN / quiet_rps)))
 
 
-def _ends(
-    levels: Floats, first: int, spike: int, limit: float
-) -> Iterator[tuple[int, bool]]:
+def _ends(levels: Floats, first: int, spike: int, limit: float) -> Iterator[tuple[int, bool]]:
     """Of each cycle of a window, as `_back` has it; without the last one where that is not back by
     the end of the window, which is less than others are watched for."""
     for number in range(len(levels)):
