@@ -48,7 +48,7 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
         (["samples", "a" * 300], "no session, bundle or recording 'aaa"),
         (["samples", "~nobody-of-that-name/a"], "no session, bundle or recording '~nobody"),
         (
-            ["predict", "--profiles", "a" * 300 + "/b,c", "--chain", "a-b"],
+            ["predict", "--profiles", "a" * 300 + "/b,c", "--chain", "a-b", "--at", "300/s"],
             "no session, bundle or recording 'aaa",
         ),
         (["run", "demo", "--lab", "sim", "--headless", "--session", "a" * 300], "cannot be the"),

@@ -15,16 +15,16 @@ from workbench.paths import Workspace
 
 
 async def test_a_session_that_is_given_by_its_path_lies_there_as_before(
-    workspace: Workspace, small_session: Path, tmp_path: Path
+    root: Path, small_session: Path, tmp_path: Path
 ) -> None:
     """Without a destination the CSV was written over the session file."""
-    theirs = tmp_path / "theirs.duckdb"
+    workspace, theirs = Workspace(root), tmp_path / "theirs.duckdb"
     shutil.copy(small_session, theirs)
     before = theirs.read_bytes()
     async with serving(workspace) as engine:
         client = LocalClient(engine, "ann")
         exported = await client.ask(ExportSession(str(theirs), "csv"))
-        assert Path(exported.path) == workspace.exports / "theirs.csv"
+        assert Path(exported.path) == workspace.exports / "theirs" / "theirs.csv"
         assert theirs.read_bytes() == before
         bundle = tmp_path / "kept.bundle"
         await client.ask(ExportSession(str(theirs), "bundle", str(bundle)))
