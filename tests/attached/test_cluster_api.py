@@ -18,7 +18,7 @@ from workbench.labs.cluster.cluster_api import ClusterApi
 from workbench.labs.cluster.cpu_amounts import CpuGiven, amount_of, cores_of
 from workbench.labs.cluster.found_pod import FoundPod, find_pod
 from workbench.labs.cluster.kubelet import KubeletLook, KubeletLooks
-from workbench.labs.cluster.pod_journal import PodJournal
+from workbench.labs.cluster.pod_journal import PodContainer, PodJournal
 from workbench.labs.cluster.resizing import answer_of, wanted
 from workbench.paths import Workspace, attached_folder
 
@@ -44,6 +44,29 @@ async def test_what_is_refused_is_a_sentence(stand_in: StandIn, status: int, sai
         assert TOKEN not in str(caught.value)
         assert TOKEN not in journal.path.read_text()
         assert await journal.restore(api) == ()  # nothing had changed
+
+
+async def test_one_that_cannot_be_put_back_leaves_no_other_one_limited(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (PodContainer(NAMESPACE, name, name, CONTAINER) for name in ("a", "b"))
+    small = CpuGiven("350m", "100m")
+
+    async def put_back(
+        journal: PodJournal, api: ClusterApi, whose: PodContainer, before: CpuGiven
+    ) -> str:
+        if whose == first:
+            raise LabError("its quota is used up")
+        return f"{whose.place}: put back"
+
+    monkeypatch.setattr(PodJournal, "_put_back", put_back)
+    async with ClusterApi.connected() as api:
+        journal = PodJournal.new("s", "", "")
+        for whose in (first, second):
+            journal.before[whose], journal.ours[whose] = CpuGiven("800m", "100m"), [small]
+        with pytest.raises(LabError, match=r"left changed.*its quota is used up"):
+            await journal.restore(api)
+        assert list(journal.before) == [first]
 
 
 async def test_what_may_pass_is_tried_again_within_bounds(stand_in: StandIn) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -173,6 +174,26 @@ async def test_a_watch_that_is_lost_begins_anew_and_the_load_goes_on(
     pods_path = "/api/v1/namespaces/shop/pods"
     assert sum(path == pods_path for _, path in fronted.asked) >= 5  # found twice, watched often
     assert fronted.cpu["limits"]["cpu"] == "800m"
+
+
+async def test_a_watch_that_breaks_after_a_while_is_no_server_that_is_away(
+    system: RunningSystem,
+    fronted: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who stands in front of a server may cut what is idle; the next look sees the pod."""
+    monkeypatch.setattr("workbench.labs.cluster.pod_function.AWAY_S", 0.4)
+    lab = await standing(pods(pod_campaign(tmp_path, system.port)))
+    began = time.monotonic()
+
+    def cutting(usage: Mapping[str, Usage]) -> None:
+        if time.monotonic() - began > 1.5:
+            fronted.cut_watches()
+
+    drive = await lab.drive(OperatingPoint("web", SMALL, 50), 4.0, cutting)
+    assert drive.records.succeeded.any()
 
 
 @pytest.mark.parametrize("when_wrong", ["end", "wait"])

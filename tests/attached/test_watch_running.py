@@ -133,6 +133,29 @@ async def test_who_is_busy_beside_it_is_named(
     assert not any(f"(process {system.pid})" in name for name in names)
 
 
+def connections_with(port: int) -> set[str]:
+    """Both ends of each, as the kernel lists them; one that has ended stays there for a minute."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    ends = (tuple(line.split()[1:4]) for line in lines)
+    return {
+        f"{here} {there}"
+        for here, there, state in ends
+        if state != "0A" and f"{port:04X}" in (here[-4:], there[-4:])  # 0A: it listens
+    }
+
+
+async def test_nothing_is_sent_to_what_is_watched(
+    system: RunningSystem, counted: CountedRows, tmp_path: Path
+) -> None:
+    before = connections_with(system.port)
+    attached = Attached("web", "pid", str(system.pid))
+    await follow(orders(attached, tmp_path, 3), counted)
+    assert connections_with(system.port) <= before
+    ask = urllib.request.urlopen
+    await asyncio.to_thread(lambda: ask(f"http://127.0.0.1:{system.port}/").read())
+    assert connections_with(system.port) - before, "what is sent would have been seen"
+
+
 async def test_a_restart_is_told_and_the_watch_goes_on(
     system: RunningSystem,
     counted: CountedRows,

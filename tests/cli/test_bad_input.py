@@ -46,6 +46,11 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
         (["chains", "a > b", "--limit", "-1"], "'--limit': -1 is not a limit"),
         (["show", "a" * 5000], "has 5000 letters, and no name or path has so many"),
         (["samples", "a" * 300], "no session, bundle or recording 'aaa"),
+        (["samples", "~nobody-of-that-name/a"], "no session, bundle or recording '~nobody"),
+        (
+            ["predict", "--profiles", "a" * 300 + "/b,c", "--chain", "a-b", "--at", "300/s"],
+            "no session, bundle or recording 'aaa",
+        ),
         (["run", "demo", "--lab", "sim", "--headless", "--session", "a" * 300], "cannot be the"),
         (["doctor", "--measure", "--lab", "sim", "--pairs", "999999"], "pairs take for ever"),
         (["canary", "x", "--share", "nan"], "nan is not a finite number"),

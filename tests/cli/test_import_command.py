@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from driving import Workbench
+from published_counters import co_located, experiments
 
 ROWS = "\n".join(
     f"mine,{clients},{rate},{1e3 * clients / rate:.6g},{share}"
@@ -38,3 +40,18 @@ def test_a_table_becomes_a_session_of_all_its_rows(workbench: Workbench, tmp_pat
     assert "log-sd of 0.1" in workbench.run("show", "theirs").stdout
     again = workbench.run("import", str(tmp_path), "--dry-run", expect=2)
     assert "for CSV files" in again.stderr
+
+
+@pytest.mark.parametrize("form", ["a table", "a folder of tables", "rows"])
+def test_who_brings_counters_is_told_what_learns_from_them(
+    workbench: Workbench, tmp_path: Path, form: str
+) -> None:
+    tables = experiments(tmp_path / "datasets", 2)
+    given = {
+        "a table": tables[0],
+        "a folder of tables": tables[0].parent,
+        "rows": co_located(tmp_path / "flowmon"),
+    }[form]
+    refused = workbench.run("import", str(given), expect=2)
+    assert f"Learn from them: workbench counters {given}" in refused.stderr
+    assert not list((workbench.root / "sessions").glob("*.duckdb"))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.cli import headless
+from workbench.cli.context import LinesApart
 from workbench.domain.events import Event, Noted, Progress, RunFinished
 from workbench.domain.lab import OHA_LATER
 from workbench.domain.messages import Request, RunAccepted, RunCampaign
@@ -26,6 +27,18 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def test_in_a_pipe_a_question_that_takes_long_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    lines = LinesApart(clock)
+    for second in range(35):
+        clock.now = float(second)
+        lines.show(f"{second} s: fitting" if second != 20 else "")
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"{second} s: fitting" for second in (10, 21, 31)]
 
 
 def test_what_is_made_ready_is_told_at_once_and_then_now_and_then(

@@ -134,6 +134,23 @@ def test_a_latency_that_stands_for_no_answer_is_set_aside(
     assert len(read_counters([file], "output_rate").rows.y) == 40
 
 
+def test_a_whole_number_again_and_again_among_fractions_is_no_measurement(tmp_path: Path) -> None:
+    """As in `load_stimulus_exp-12.csv` of paper C: 15000.0 in most overloaded seconds, and one of
+    5955.075 µs that was measured."""
+    file = experiment(tmp_path / "a.csv", 1, 40)
+    cells = [line.split(",") for line in file.read_text().splitlines()]
+    for number, row in enumerate(cells[1:]):
+        row[3] = "15000.0" if number < 12 else f"{20 + number}.{number:03}5"
+    cells[30][3] = "5955.075"
+    file.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    read = read_counters([file], "latency")
+    assert read.rows.y.max() == 5955.075
+    assert any("12 rows of 40 set aside" in note for note in read.notes)
+    cells[1][3] = cells[2][3] = cells[3][3] = cells[4][3] = cells[5][3] = "15000.5"
+    file.write_text("\n".join(map(",".join, cells)), encoding="utf-8")
+    assert read_counters([file], "latency").rows.y.max() == 15000.5, "no whole number"
+
+
 def test_rows_in_no_order_are_refused_and_a_second_out_of_order_begins_nothing(
     tmp_path: Path,
 ) -> None:

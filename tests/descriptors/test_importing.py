@@ -156,12 +156,28 @@ def test_the_order_of_a_chain_comes_from_its_name_or_is_asked_for(tmp_path: Path
         imported(tmp_path, table, text)
 
 
+@pytest.mark.parametrize("order", [("small", "x-small"), ("x-small", "small")])
+def test_a_cell_means_what_it_is_to_the_letter_whatever_stands_first(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    bytes_of = {"small": 64e6, "x-small": 32e6}
+    meanings = ", ".join(f"{name}: {bytes_of[name]:.0f}" for name in order)
+    mapping = (
+        "kind: mapping\nload: {kind: open}\ncolumns: {mine.memory_bytes: size}\n"
+        f"values: {{mine.memory_bytes: {{{meanings}}}}}\n"
+    )
+    rows = "target,wl,p95_ms,size\nmine,1,5,small\nmine,2,5,x-small\nmine,3,5,a small one\n"
+    table, _ = read(tmp_path, rows, mapping)
+    assert [row["mine.memory_bytes"] for row in table.rows] == [64e6, 32e6, 64e6]
+
+
 @pytest.mark.parametrize(
     ("mapping", "says"),
     [
         ("columns: {p95: rps}", "is no column of ours"),
         ("units: {p95_ms: hours}", "is 'hours', must be a number or one of: us, µs, ms, s, min"),
         ("rows: minutes", "rows"),
+        ("units: {filesize_bytes: kB}\nconstants: {filesize_bytes: 10}", "in our own unit already"),
         ("colour: red", "is not known here"),
     ],
 )

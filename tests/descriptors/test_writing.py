@@ -138,3 +138,9 @@ def test_written_as_people_write() -> None:
 def test_what_yaml_files_do_not_hold_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match=r"must be text|do not hold"):
         written({"a": value})
+
+
+def test_what_begins_with_a_zero_is_a_text_and_no_number() -> None:
+    """A mode or a code of a function's environment lost its zeros."""
+    found = parsed("a: 0755\nb: 0\nc: 10\nd: '007'\ne: 007\nf: 0.5\n", "draft").root
+    assert found == {"a": "0755", "b": 0, "c": 10, "d": "007", "e": "007", "f": 0.5}

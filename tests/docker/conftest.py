@@ -12,7 +12,7 @@ import host_needs
 import pytest
 from docker_targets import OpenLab, campaign, templates
 
-from workbench.domain.campaign import Agent, Manager
+from workbench.domain.campaign import Agent, EvidenceKind, Manager
 from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import LabError
 from workbench.domain.parameters import LoadModel, Parameter
@@ -58,10 +58,12 @@ async def open_lab(known: tuple[VnfTemplate, ...], session: str) -> AsyncIterato
         cpusets: Mapping[str, str] = MappingProxyType({}),
         request_timeout_s: float = 5.0,
         competitors: tuple[str, ...] = (),
+        evidence: EvidenceKind = "kernel",
     ) -> DockerLab:
         used = tuple(changed if changed and t.name == changed.name else t for t in known)
         settings = replace(LabSettings(session), oversubscribe=oversubscribe)
         made = replace(campaign(used, targets, load, most), generator=generator, kpi=kpi)
+        made = replace(made, evidence=evidence)
         managers = tuple(Manager(name, "here", cores) for name, cores in cpusets.items())
         windows = replace(made.windows, request_timeout_s=request_timeout_s)
         made = replace(made, managers=managers, windows=windows)

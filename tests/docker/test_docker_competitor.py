@@ -58,6 +58,25 @@ async def test_its_true_intensity_is_counted(lab: DockerLab, session: str) -> No
     assert "stress-ng" not in running
 
 
+async def test_each_kind_is_at_work_from_before_the_load_until_after_it(
+    open_lab: OpenLab, session: str
+) -> None:
+    """Half of the cores for what can be told to take less only by a quota."""
+    kinds = ("cache", "memory:50", "disk:50")
+    lab = await open_lab(LoadModel("closed"), HAPROXY, competitors=("none", *kinds))
+    await lab.deploy(HAPROXY, QUARTER)
+    for kind in kinds:
+        drive = await lab.drive(point(HAPROXY, beside(kind), 1), SECONDS, ignore)
+        assert competition.examine([drive]) == (), kind
+        assert drive.competition is not None
+        assert drive.competition.began_s < drive.begin_s < drive.stop_s < drive.competition.ended_s
+        counted = [one.observed["competitor", "competitor_cpu_s", kind] for one in drive.counters]
+        assert counted[-1] > counted[0], kind
+    assert len(left_of(session)[0]) == 4, "the component stays, and what ran in it has ended"
+    running = docker("top", container(session, "competitor"), "-o", "pid,comm")
+    assert "stress-ng" not in running
+
+
 async def test_one_that_dies_in_mid_sample_spoils_it_by_name(lab: DockerLab, session: str) -> None:
     await lab.deploy(HAPROXY, QUARTER)
     begun = asyncio.Event()

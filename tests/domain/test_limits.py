@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from workbench.domain.errors import UsageError
+from workbench.domain.function_watches import ReportLook, WatchedFunction
 from workbench.domain.limits import check_request, confidence_of
 from workbench.domain.messages import (
     GenerateChains,
+    ImportBundle,
     ListEvents,
     ListSamples,
     PlanCampaign,
@@ -38,6 +40,7 @@ from workbench.domain.messages import (
         (ListEvents("s", after=-1), "after: -1 is not an event's number"),
         (ViewSession("s" * 5000), "session: 'sss.*' has 5000 letters"),
         (RunCampaign("c" * 5000), "campaign: 'ccc.*' has 5000 letters"),
+        (ImportBundle("p" * 5000), "path: 'ppp.*' has 5000 letters"),
     ],
 )
 def test_what_a_request_cannot_hold_is_a_sentence(request_: Any, says: str) -> None:
@@ -45,6 +48,13 @@ def test_what_a_request_cannot_hold_is_a_sentence(request_: Any, says: str) -> N
         check_request(request_)
     assert refused.match(says.split(": ", 1)[1])
     assert refused.value.where == says.split(": ")[0]
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.0, -3.0])
+def test_the_limit_of_an_sla_that_a_request_tells_of_is_no_page(limit: float) -> None:
+    """A watch of `p95<=0.5ms` or `loss<=0.5%` was refused, and never seen on a screen."""
+    watched = WatchedFunction("s", "haproxy", "p95_ms", "container web", 7, "p95<=0.5ms", limit)
+    check_request(ReportLook(watched, None))
 
 
 def test_what_it_can_hold_passes() -> None:

@@ -312,6 +312,18 @@ async def test_over_ssh_rates_are_no_paths_and_the_host_stays_out_of_reach(engin
     for part in (
         {"agents": {"local": {"class": "docker", "url": "tcp://elsewhere:2375"}}},
         {"initialization": [{"manager": "haproxy", "command": ["reboot"]}]},
+        {
+            "attach": {
+                "web": {
+                    "cgroup": "/web",
+                    "url": "http://127.0.0.1/",
+                    "max_load": "9/s",
+                    "guard": "none",
+                    "resources": "command",
+                    "commands": {"vcpu": {"set": ["reboot"], "read": ["true"]}},
+                }
+            }
+        },
     ):
         with pytest.raises(Exception, match="not changed over SSH"):
             await ask(engine, ChangeDraft("mine", {**document, **part}), REMOTE)

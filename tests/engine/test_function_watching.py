@@ -125,7 +125,8 @@ async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
     monkeypatch.setattr("workbench.cli.watch_reporting.AGAIN_S", 0.0)
     monkeypatch.setattr("workbench.cli.watch_reporting.LONGEST_S", 60.0)
     monkeypatch.setattr(settings, "workspace", tmp_path)  # commands of other tests may have set it
-    reporter = LookReporter(WEB)
+    web = replace(WEB, sla="p95<=0.5ms", limit=0.5)
+    reporter = LookReporter(web)
     reporter.note("alarm: haproxy breaks p95<=100ms")
     await reporter.tell(look(1.0))  # nobody answers at that socket yet
     async with serving(Workspace(tmp_path)) as engine:
@@ -133,7 +134,7 @@ async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
         assert (await here.ask(ListWatches("demo"))).watches == ()
         await reporter.tell(look(2.0))
         (watch,) = (await here.ask(ListWatches("demo"))).watches
-        assert (watch.watched, watch.looks, watch.ended) == (WEB, (look(2.0),), False)
+        assert (watch.watched, watch.looks, watch.ended) == (web, (look(2.0),), False)
         assert [note.text for note in watch.notes] == ["alarm: haproxy breaks p95<=100ms"]
         await reporter.close()
         (watch,) = (await here.ask(ListWatches("demo"))).watches
@@ -143,3 +144,18 @@ async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
         assert len((await here.ask(ListWatches("demo", 2.5))).watches[0].looks) == 1
     async with asyncio.timeout(10):
         await reporter.tell(look(4.0))  # the engine has gone; the watch goes on
+
+
+async def test_what_an_engine_refuses_of_a_watch_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("workbench.cli.watch_reporting.AGAIN_S", 0.0)
+    monkeypatch.setattr("workbench.cli.watch_reporting.LONGEST_S", 60.0)
+    monkeypatch.setattr(settings, "workspace", tmp_path)
+    reporter = LookReporter(replace(WEB, session="s" * 5000))
+    async with serving(Workspace(tmp_path)):
+        for second in range(3):
+            await reporter.tell(look(float(second)))
+    said = capsys.readouterr().err
+    assert said.count("no screen shows what is seen here") == 1
+    assert "5000 letters" in said

@@ -44,6 +44,7 @@ from workbench.engine.answers import performance, recommendation_export, recomme
 from workbench.engine.answers.chain_models import Accepted, InForce
 from workbench.engine.answers.recommendation_export import export_recommendation, options, preview
 from workbench.engine.answers.recommending import balancers_of, recommend
+from workbench.engine.sessions.housekeeping import duplicate
 from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.models.forecast import Forecast, Forecaster, Points
@@ -102,7 +103,7 @@ async def test_the_cheapest_that_holds_is_recommended_and_stored(
         stored = [issued.recommendation for issued in channel.view.recommendations]
         assert stored == [found, again.recommendation]
         assert channel.view.state == "finished"
-        assert channel.view.log[-1].text.endswith(f"recommendation r2 for {SLA}: 1.25 vCPU-hours/h")
+        assert channel.view.log[-1].text.endswith(f"recommendation r2 for {SLA}: 1.25 vCPU")
 
 
 async def test_a_session_with_recommendations_replays_to_the_same_state(
@@ -164,6 +165,21 @@ async def test_a_function_alone_is_recommended_with_a_balancer_of_its_own(
     services = yaml.safe_load(Path(exported.path).read_text(encoding="utf-8"))["services"]
     assert services["tinyproxy-balancer"]["cpus"] == "0.5"
     assert services["tinyproxy"]["deploy"]["replicas"] == 4
+
+
+async def test_a_duplicate_exports_under_its_own_name(library: Library, pool: InlinePool) -> None:
+    """Its files said, and were called, what they were issued as, over the other's."""
+    await recommend(library, pool, no_lab, asked(MANY, chain="tinyproxy"))
+    await duplicate(library, SESSION, "copy")
+    paths = []
+    for session in (SESSION, "copy"):
+        exported = await export_recommendation(
+            library, ExportRecommendation(session, "r1", "compose")
+        )
+        paths.append(exported.path)
+        assert session in Path(exported.path).name
+        assert f"session: {session}" in Path(exported.path).read_text(encoding="utf-8")
+    assert len(set(paths)) == 2
 
 
 async def test_where_nothing_holds_what_comes_closest_is_named(

@@ -116,7 +116,7 @@ def test_a_report_names_the_allocation_its_chance_and_what_was_measured(format: 
     assert (
         "Recommended: tinyproxy 0.5 vCPU, 64 MiB (small); haproxy 0.0625 vCPU, 50 MB; "
         "balancer 0.3 vCPU; firewall 4 × 1 vCPU, 12.5 Mbit/s, at 4.862 vCPU-hours. It holds the "
-        "SLA with a probability of 97.3% in the long run; a confidence of 0.95 was asked." in seen
+        "SLA with a probability of 97.3% in steady state; a confidence of 0.95 was asked." in seen
     )
     assert "p95_ms 4310 [4020, 4590]; the SLA holds" in seen
     assert "over 99.9%" in seen  # a model is never certain
@@ -148,7 +148,7 @@ def test_greedy_scaling_says_how_sure_it_is_and_what_the_lab_said(format: str) -
 def test_a_report_says_plainly_that_nothing_meets_the_sla(format: str) -> None:
     seen = words(format, text_of(format, unmet()))
     assert "Nothing meets the SLA with a confidence of 0.95. Closest comes tinyproxy" in seen
-    assert "with a probability of 41.0% in the long run and carries 85 less than asked" in seen
+    assert "with a probability of 41.0% in steady state and carries 85 less than asked" in seen
     assert "Extrapolated: wl outside of what was profiled." in seen
     assert "haproxy limits: more vCPU of firewall brings nothing." in seen
     assert "Recommended" not in seen

@@ -147,6 +147,9 @@ def test_anchor_points_that_are_measured_are_asked_of_a_host_whose_lab_fails_sin
         own = dispatch._own["beta"]
         own.kept = shard.kept
         dispatch._unusable("beta", "its Docker engine does not answer")
+        own.again = 30.0  # it was just asked, in vain
+        dispatch._give_up_bound(1.0)
+        own.again = 0.0
         dispatch._only_asked.add("beta")
         dispatch._employ(dispatch._hands["beta"], 1.0)
         if (task := dispatch._hands["beta"].task) is not None:

@@ -266,6 +266,20 @@ def test_the_factor_of_every_figure_is_told_with_its_interval() -> None:
     assert interval_told(told(found), "b", "p95_ms") is None
 
 
+def test_what_a_host_carries_is_told_of_the_highest_load_where_that_is_the_kpi() -> None:
+    """Each host offers the two anchor loads of a start in an order of its own."""
+    rng = np.random.default_rng(5)
+    own = {"a": anchors(rng, 1.0, 0.01), "b": anchors(rng, 0.7, 0.01)}
+    shuffled = {host: [own[host][i] for i in rng.permutation(8)] for host in own}
+    found = compare_hosts(shuffled, "throughput_rps")
+    assert found is not None
+    (factor,) = found.factors
+    assert (factor.figure, factor.note) == ("throughput_rps", "")
+    assert factor.value == pytest.approx(0.7, rel=0.05)
+    assert not found.unsteady
+    assert all(scatter.sd < 0.05 for scatter in found.scatter)
+
+
 def test_a_load_that_nobody_saturates_says_nothing_of_what_a_host_carries() -> None:
     rng = np.random.default_rng(3)
     slow, fast = anchors(rng, 0.5, 0.01), anchors(rng, 8.0, 0.01)

@@ -22,6 +22,8 @@ def test_each_shard_has_the_clock_of_when_it_was_measured(tmp_path: Path) -> Non
     first.write(LedgerLine(key, "alpha", result, 3600.0))
     first.write(LedgerLine("begun", "alpha", ahead_s=3600.0))
     first.write(LedgerLine("later", "alpha"))  # its clock was set right by then
+    begun = ShardResult("begun", "alpha", "s", taken=0)
+    assert first.clock_of(begun, 5.0) == 3600.0, "who wrote it knows it, too"
 
     ledger = Ledger(tmp_path / "kept", {"alpha": tmp_path})
     found = ledger.recalled(order)

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("duckdb", "aiodocker", "sklearn", "scipy", "pydantic", "ruamel", "asyncssh", "pyarrow")
+HEAVY = (
+    *("duckdb", "aiodocker", "sklearn", "scipy", "pydantic", "ruamel", "asyncssh", "pyarrow"),
+    *("numba", "shap"),
+)
 
 
 def modules_after(statement: str) -> set[str]:

@@ -66,6 +66,18 @@ def test_another_window_does_not_average_out_a_restart():
     assert got.sd("p95_ms", 100) > 0.9 * got.sd("p95_ms", 1)
 
 
+@pytest.mark.parametrize("per_block", [1, 3])
+def test_visits_of_several_windows_say_what_one_of_them_scatters(per_block):
+    """Their windows have averaged out three quarters of what one window scatters by."""
+    between, window, windows = 0.2, 0.24, 4
+    sd = window / np.sqrt(windows)
+    made = visits(sd, 60, restart_sd=between, per_block=per_block, windows=windows)
+    got = variance_floor(made)
+    assert got.sd("p95_ms", windows) == pytest.approx(np.hypot(between, sd), rel=0.3)
+    if per_block > 1:
+        assert got.window_sd["p95_ms"] == pytest.approx(window, rel=0.2)
+
+
 def test_repetitions_on_one_deployment_raise_both():
     got = variance_floor(visits(0.4, 1, per_block=100))
     assert got.window_sd["p95_ms"] == got.visit_sd["p95_ms"] == pytest.approx(0.4, rel=0.2)

@@ -104,6 +104,13 @@ def test_too_little_is_unresolved(samples):
     assert find(samples)["sla"].state == "unresolved"
 
 
+@pytest.mark.parametrize("capacity_rps", [300.0, 1000.0])
+def test_a_limit_from_below_has_no_load_at_which_load_breaks_it(capacity_rps):
+    """It was found where it begins to hold, or read as never broken."""
+    limit = Sla("throughput_rps", 400.0, ">=")
+    assert find(sweep(capacity_rps), sla=limit)["sla"].state == "unresolved"
+
+
 def test_none_in_range():
     found = find(sweep(1e6))
     assert {rule: p.state for rule, p in found.items() if rule != "covariance"} == {

@@ -12,6 +12,7 @@ from synthetic_function import CLOSED, RATE, TARGET, make_sample
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
+from workbench.models.selection import stated
 from workbench.models.table import Table, fitted_to, table_of
 
 SMALL, LARGE = (
@@ -52,6 +53,16 @@ def test_parameters_in_logs_flavors_as_codes_the_load_last() -> None:
     assert table.points[0] == table.points[1]
     np.testing.assert_allclose(table.rows([(LARGE, 400.0)]), expected[2:])
     assert table.take(np.array([2])).sample_ids == table.sample_ids[2:]
+
+
+def test_no_errors_at_all_are_a_figure_of_a_load_that_is_too_much() -> None:
+    """Bounds of response times begin at their value, too: a share of 0 was taken for one."""
+    none = make_sample(800.0, {"error_pct": 0.0}, overloaded=True)
+    estimate = Estimate(0.0, 0.0, 0.3)
+    none = replace(none, kpis={**none.kpis, "error_pct": estimate})
+    assert stated(none, "error_pct") == estimate
+    longer = replace(none, kpis={"p95_ms": Estimate(900.0, 900.0, 5000.0)})
+    assert stated(longer, "p95_ms") is None
 
 
 def test_a_model_is_told_what_it_can_be_told() -> None:

@@ -47,7 +47,7 @@ def test_the_cheapest_allocation_that_holds_is_chosen_and_dearer_ones_are_listed
     assert answer.chosen is not None
     assert vcpus(answer.chosen.allocation) == (1.0, 0.5)
     assert answer.chosen.cost == 1.5
-    assert answer.chosen.cost_unit == "vCPU-hours/h"
+    assert answer.chosen.cost_unit == "vCPU"
     assert answer.chosen.probability >= 0.95
     assert answer.chosen.kpis["p95_ms"].value == pytest.approx(1000.0)
     assert answer.chosen.kpis["p95_ms"].high == pytest.approx(1000.0 * math.exp(NORMAL_95 * 0.05))

@@ -136,6 +136,9 @@ def open_door(workbench: Workbench) -> Iterator[Door]:
         line = process.stderr.readline()
         found = re.search(r"listening at 127\.0\.0\.1:(\d+)", line)
         assert found, line + process.stderr.read()
+        counts, to_type = process.stderr.readline(), process.stderr.readline()
+        assert "audit log" in counts
+        assert to_type.startswith(f"to see the screens: ssh -p {found[1]} 127.0.0.1")
         yield Door(workbench, keys, int(found[1]), process)
     finally:
         process.terminate()

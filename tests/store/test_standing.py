@@ -7,11 +7,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from session_making import closed_session, created, facts, make_session
+from session_making import closed_session, created, facts, make_session, measurement
 
 from workbench import paths
 from workbench.domain.events import PointAsked, SampleTaken
 from workbench.domain.projection import MOST_POINTS, SessionView
+from workbench.domain.sample_review import PointRequested
 from workbench.domain.timeline import FindMoment, Moment
 from workbench.store import earlier_events, reading, view_at_event
 from workbench.store.session_file import SessionFile, open_session
@@ -133,10 +134,35 @@ async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
     monkeypatch.setattr(view_at_event, "TAIL", 1)
     monkeypatch.setattr(earlier_events, "STRETCH", 3)
     file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
-    for number, (fact, measurement) in enumerate(facts()):
-        event = await file.append(fact, at=float(number), measurement=measurement)
+    for number, (fact, measured) in enumerate(facts()):
+        event = await file.append(fact, at=float(number), measurement=measured)
         with file._database.reading() as cursor:
             compare(await file.view(), reading.view(cursor, "s", event.seq))
+    await file.close()
+
+
+async def test_a_point_that_was_requested_waits_no_longer_once_it_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long session that was opened again asked for all of them anew."""
+    monkeypatch.setattr(view_at_event, "LONG", 0)
+    monkeypatch.setattr(view_at_event, "TAIL", 1)
+    told = facts()
+    first = next(i for i, (fact, _) in enumerate(told) if isinstance(fact, SampleTaken))
+    fact = told[first][0]
+    assert isinstance(fact, SampleTaken)
+    where = fact.sample.point
+    wanted, never = (
+        PointRequested(where.target, where.configuration, wl, 5, "ann") for wl in (123.0, 321.0)
+    )
+    taken = measurement(where.target, where.configuration, 123.0, 5)
+    asked = [(wanted, None), (never, None), (SampleTaken(taken.sample), taken)]
+    file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
+    for number, (fact, measured) in enumerate([*told[: first + 1], *asked, *told[first + 1 : -1]]):
+        event = await file.append(fact, at=float(number), measurement=measured)
+        with file._database.reading() as cursor:
+            compare(await file.view(), reading.view(cursor, "s", event.seq))
+    assert (await file.view()).requested == [never]
     await file.close()
 
 

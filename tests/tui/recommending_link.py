@@ -59,7 +59,7 @@ def choice(
     given = dict(zip(("tinyproxy.vcpu", "haproxy.vcpu"), shares, strict=True))
     cost = sum(share * counts[key.partition(".")[0]] for key, share in given.items())
     return Choice(
-        given, counts, cost, "vCPU-hours/h", probability, margin,
+        given, counts, cost, "vCPU", probability, margin,
         {"p95_ms": Estimate(p95, 0.85 * p95, 1.25 * p95)},
         {"tinyproxy": min(1.0, 0.2 / shares[0]), "haproxy": 0.05 / shares[1]},
         profiled, extrapolated, margin_open,
@@ -97,7 +97,7 @@ def greedy(lab_iterations: int = 0) -> GreedyRun:
         GreedyStep(few, {}, 300.0, {"p95_ms": 310.0}, {"tinyproxy": 0.97}, False, ("tinyproxy",)),
         GreedyStep(many, {}, 300.0, {"p95_ms": 48.0}, {"tinyproxy": 0.5}, True, ()),
     )
-    return GreedyRun(steps, True, 0.75, "vCPU-hours/h", lab_iterations, 33.0 * lab_iterations)
+    return GreedyRun(steps, True, 0.75, "vCPU", lab_iterations, 33.0 * lab_iterations)
 
 
 def verified(met: bool = True) -> Verification:

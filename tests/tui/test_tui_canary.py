@@ -22,7 +22,7 @@ from canary_story import (
     taken,
     whole,
 )
-from fake_link import SESSION, opened, redrawn, screen_text, toasts, until
+from fake_link import SESSION, flashed, opened, redrawn, screen_text, toasts, until
 from snapshots import check
 from textual.pilot import Pilot
 
@@ -403,6 +403,19 @@ async def test_retraining_is_timed_from_the_end_of_its_canary() -> None:
             screen.asking.busy = Busy("retraining", False, monotonic() - 120.0)
             await redrawn(pilot)
             assert f"({told}, " in screen.waiting_for, "what the canary took is its own"
+
+
+@pytest.mark.parametrize("key", ["Y", "d"])
+async def test_a_decision_before_the_proposal_is_there_says_that_retraining_goes_on(
+    key: str,
+) -> None:
+    async with opened(CanaryClient(*whole()), (100, 30), screen="canary") as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, CanaryScreen)
+        screen.asking.busy = Busy.of("retraining", measures=False)
+        await redrawn(pilot)
+        await pilot.press(key)
+        assert flashed(pilot.app) == "The proposal is not there yet: retraining goes on."
 
 
 # ------------------------------------------------------------------------------- looks

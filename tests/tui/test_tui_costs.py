@@ -176,6 +176,22 @@ async def test_costs_of_targets_that_are_gone_are_drawn_as_what_they_are_of(
         assert "computing…" not in screen_text(pilot.app)
 
 
+async def test_so_are_those_of_a_target_that_was_dropped(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        count = len(pilot.app.draft.targets)
+        client.holds.clear()
+        await pilot.press("2", "D")
+        await until(pilot, lambda: len(pilot.app.draft.targets) == count - 1, "a target less")
+        await pilot.press("3")
+        await redrawn(pilot)
+        assert "computing" in screen_text(pilot.app)
+        assert screen_of(pilot).costs.old
+        client.holds.set()
+        await priced(pilot)
+        assert "computing…" not in screen_text(pilot.app)
+
+
 async def test_costs_of_another_draft_are_not_shown(tmp_path: Path) -> None:
     client = PricingClient(tmp_path)
     async with campaigning(client) as pilot:

@@ -86,7 +86,7 @@ async def test_the_question_is_written_by_keys_and_the_answer_is_shown() -> None
         assert request.confidence == pytest.approx(0.9)
         assert (request.cost, request.greedy, request.on_lab) == ("example", True, False)
         shown = await redrawn(pilot)
-        assert "r1: tinyproxy 25 %, haproxy 25 % – holds with 97.3 % in the long run" in shown
+        assert "r1: tinyproxy 25 %, haproxy 25 % – holds with 97.3 % in steady state" in shown
         assert "✓ 25+25 %" in shown
         assert "50+25 %         0.75     >99.9 %  greedy" in shown
         assert pilot.app.screen.NAME == "recommend"

@@ -35,6 +35,7 @@ def key(id: str) -> str:
         ),
         ("Use the simulated lab (--lab sim)", "Use the simulated lab (lab, on Campaign: 3)"),
         ("Measure it (workbench canary s --chain c)", "Measure it (n on Canary: 7)"),
+        ("Resume it (workbench resume s)", "Resume it (r on Sessions: 1)"),
         ("Name one (--profiles)", "Name one (on the command line: --profiles)"),
         ("Name one (a, b)", "Name one (a, b)"),
     ],

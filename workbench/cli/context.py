@@ -39,6 +39,8 @@ START_TIMEOUT_S = 15.0
 
 POLL_S = 0.5
 """How often a terminal is told what a question has come to."""
+ELAPSED_S, APART_S = 2.0, 10.0
+"""From when on a wait is told where the engine says nothing of it, and between lines in a pipe."""
 
 
 @dataclass
@@ -116,12 +118,12 @@ def session_name(given: str) -> str:
 
     check_name("session", given)
     own = current_workspace().sessions.resolve()
-    path = Path(given).expanduser()
     try:
+        path = Path(given).expanduser()
         is_path = path.is_file() or (path / "manifest.json").is_file()
         if "/" not in given and ((own / f"{given}.duckdb").exists() or not is_path):
             return given
-    except (OSError, ValueError):  # such as a name that is too long for a file
+    except (OSError, ValueError, RuntimeError):  # too long for a file, or nobody's home
         return given
     path = path.resolve()
     return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
@@ -136,7 +138,9 @@ def session_names(given: str | None) -> tuple[str, ...]:
 
     if given is None:
         return ()
-    named = [given] if Path(given).expanduser().exists() else given.split(",")
+    # Unlike those of `Path` these say no to whatever is no path.
+    is_one = os.path.exists(os.path.expanduser(given))  # noqa: PTH110, PTH111
+    named = [given] if is_one else given.split(",")
     if not all(name.strip() for name in named):
         raise UsageError(
             f"{given!r} has a name that is empty",
@@ -408,11 +412,15 @@ async def say_damage(client: Client, session: str) -> None:
 
 
 async def ask_aloud(client: Client, request: Request[T]) -> T:
-    if not sys.stderr.isatty():
-        return await client.ask(request)
-    line = TerminalLine()
+    line = TerminalLine() if sys.stderr.isatty() else LinesApart()
+    began_s = time.monotonic()
+
+    def waited_for(status: EngineStatus) -> str:
+        waited_s = time.monotonic() - began_s
+        return _waited_for(status) or (f"{waited_s:.0f} s" if waited_s >= ELAPSED_S else "")
+
     try:
-        async with telling(client, _waited_for, line.show):
+        async with telling(client, waited_for, line.show):
             return await client.ask(request)
     finally:
         line.show("")
@@ -451,6 +459,19 @@ async def telling(
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)  # the body hears of a lost link
+
+
+class LinesApart:
+    """What stands in a log or a pipe in its place: a line every `APART_S`, the first after that."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due_s = clock() + APART_S
+
+    def show(self, text: str) -> None:
+        if text and self._clock() >= self._due_s:
+            self._due_s = self._clock() + APART_S
+            say(text)
 
 
 class TerminalLine:

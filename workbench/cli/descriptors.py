@@ -126,7 +126,7 @@ def plan(
 
     Example: workbench plan table2 --fit --budget 8h
     """
-    from workbench.cli.context import ask, put, put_json, say
+    from workbench.cli.context import ask_patiently, put, put_json, say
     from workbench.cli.run import _absolute
     from workbench.cli.spans import seconds
     from workbench.cli.tables import whole
@@ -136,7 +136,7 @@ def plan(
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign
 
-    reply = ask(
+    reply = ask_patiently(
         PlanCampaign(
             _absolute(campaign),
             lab,

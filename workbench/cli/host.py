@@ -61,7 +61,7 @@ def doctor(
 
     Example: workbench doctor --measure --lab docker
     """
-    from workbench.cli.context import ask, execute, put_json
+    from workbench.cli.context import ask_patiently, execute, put_json
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.lab import MeasureHost, RunDoctor
@@ -85,7 +85,7 @@ def doctor(
             "--lab, --pairs and --seed say how to measure",
             remedy="Add --measure, or leave them out",
         )
-    reply = ask(RunDoctor())
+    reply = ask_patiently(RunDoctor())
     if json:
         put_json(to_plain(reply.checks))
     else:

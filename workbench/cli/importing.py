@@ -10,6 +10,32 @@ if TYPE_CHECKING:
     from workbench.descriptors.mapping import MappingText
 
 
+MOST_LOOKED_INTO = 20
+"""Files of a folder, to see what it holds."""
+
+
+def must_make_a_session(path: Path) -> None:
+    """Raises `UsageError` for counters that others published: models are learned from them, and
+    no session is made of them."""
+    from workbench.descriptors.co_located_files import is_co_located
+    from workbench.descriptors.counter_tables import is_counter_table
+    from workbench.domain.errors import UsageError
+
+    if (path / "manifest.json").exists():
+        return
+    try:
+        files = [path] if path.is_file() else sorted(filter(Path.is_file, path.iterdir()))
+    except OSError:  # whoever reads it next says so
+        return
+    for file in files[:MOST_LOOKED_INTO]:
+        if is_co_located(file) or (file.suffix == ".csv" and is_counter_table(file)):
+            raise UsageError(
+                "has counters of functions and their competitors, of which no session is made",
+                where=str(file),
+                remedy=f"Learn from them: workbench counters {path}",
+            )
+
+
 def import_table(
     path: Path, session: str | None, mapping: str | None, spread: float | None, *, dry_run: bool
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +50,7 @@ class ProfilesGiven:
         if self.signers is None:
             return named
         for name in named or session_names(self.session):
-            if not Path(name).is_dir():
+            if not os.path.isdir(name):  # noqa: PTH112 - no, too, where it is no path
                 raise UsageError(
                     "is no bundle, and only bundles are signed",
                     where=name,

@@ -19,6 +19,7 @@ from workbench.cli.spans import seconds
 from workbench.domain import kpis
 from workbench.domain import recommendation_tables as tables
 from workbench.domain.limits import confidence_of
+from workbench.domain.recommendations import priced
 
 if TYPE_CHECKING:
     from workbench.domain.questions import Recommended
@@ -327,12 +328,12 @@ def _runners_up(found: Recommendation) -> Iterator[str]:
         margin = "no load" if one.margin_wl is None else f"{one.margin_wl:+.4g} load"
         profiled = "" if one.profiled else ", never measured"
         sure = tables.chance(one.probability)
-        yield f"  {one.cost:.4g} {one.cost_unit}, {sure}, {margin}{profiled}"
+        yield f"  {priced(one.cost, one.cost_unit)}, {sure}, {margin}{profiled}"
         yield from _wrapped(tables.in_words(one.deployment), indent="    ")
 
 
 def _of(found: Recommendation) -> str:
-    return " in the long run" if found.probability_of == "long_run" else " in the next window"
+    return " in steady state" if found.probability_of == "long_run" else " in the next window"
 
 
 def _wrapped(text: str, indent: str = "") -> Sequence[str]:

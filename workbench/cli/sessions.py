@@ -225,7 +225,7 @@ def samples(
     Example: workbench samples demo-1 --format csv > demo-1.csv
     """
     from workbench.cli.context import (
-        ask,
+        ask_patiently,
         execute,
         harmless,
         put,
@@ -250,7 +250,7 @@ def samples(
                 f"--output writes csv or parquet, not {format}",
                 remedy="Redirect the output instead",
             )
-        reply = ask(
+        reply = ask_patiently(
             ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
         )
         for warning in reply.warnings:
@@ -307,14 +307,14 @@ def export(
 
     Example: workbench export demo-1 --as curves
     """
-    from workbench.cli.context import ask, put, say, session_name
+    from workbench.cli.context import ask_patiently, put, say, session_name
     from workbench.domain.messages import ExportRecommendation, ExportSession
 
     if recommendation is None:
         _must_be_of_sessions(as_)
     destination = str(output.expanduser().absolute()) if output else None
     session = session_name(name)
-    reply = ask(
+    reply = ask_patiently(
         ExportSession(session, as_, destination)
         if recommendation is None
         else ExportRecommendation(session, recommendation, as_, destination)
@@ -372,16 +372,16 @@ def import_recording(
 
     Example: workbench import theirs.csv --mapping theirs.yaml --dry-run
     """
-    from workbench.cli.context import ask, put
+    from workbench.cli.context import ask_patiently, put
+    from workbench.cli.importing import import_table, must_make_a_session
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ImportBundle
 
+    if mapping is None:
+        must_make_a_session(bundle)
     if bundle.is_file():
-        from workbench.cli.importing import import_table
-
         if signers is not None:
             raise UsageError("is no bundle; --signers is for bundles", where=str(bundle))
-
         import_table(bundle, session, mapping, spread, dry_run=dry_run)
         return
     if mapping is not None or spread is not None or dry_run:
@@ -390,7 +390,7 @@ def import_recording(
         )
     if signers is not None:
         say_who_signed(bundle, signers)
-    reply = ask(ImportBundle(str(bundle.expanduser().absolute()), session))
+    reply = ask_patiently(ImportBundle(str(bundle.expanduser().absolute()), session))
     put(reply.session)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from workbench.cli.context import live_client
-from workbench.domain.errors import WorkbenchError
+from workbench.cli.context import live_client, say
+from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.function_watches import (
     FunctionLook,
     ReportLook,
@@ -31,13 +31,15 @@ class LookReporter:
         self._client: Client | None = None
         self._due_s = 0.0
         self._untold: list[WatchNote] = []
+        self._refused = False
 
     def note(self, text: str) -> None:
         """Something to be told with the next look."""
         self._untold = [*self._untold, WatchNote(time.time(), text)][-MOST_NOTES:]
 
     async def tell(self, look: FunctionLook | None, *, ended: bool = False) -> None:
-        """Never raises for an engine that is slow, gone or of another version."""
+        """Never raises for an engine that is slow, gone or of another version; says once what one
+        refuses."""
         try:
             async with asyncio.timeout(LONGEST_S):
                 if (client := await self._found()) is None:
@@ -45,6 +47,11 @@ class LookReporter:
                 report = ReportLook(self._watched, look, tuple(self._untold), ended)
                 await client.ask(report)
                 self._untold = []
+        except UsageError as error:
+            if not self._refused:
+                say(f"no screen shows what is seen here: {error}")
+            self._refused = True
+            await self._let_go()
         except (WorkbenchError, OSError, TimeoutError):
             await self._let_go()
 

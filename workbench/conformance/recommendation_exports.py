@@ -15,7 +15,7 @@ from workbench.exports.recommendation.base import Context, RecommendationExport
 Check = Callable[[RecommendationExport], None]
 
 CHOICE = Choice(
-    {"function.vcpu": 0.5}, {"function": 1}, 0.5, "vCPU-hours/h", 0.97, 20.0,
+    {"function.vcpu": 0.5}, {"function": 1}, 0.5, "vCPU", 0.97, 20.0,
     {"p95_ms": Estimate(40.0, 35.0, 45.0)}, {"function": 0.6},
 )  # fmt: skip
 TEXT = "p95<=50ms @ rate=300/s"

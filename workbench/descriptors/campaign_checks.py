@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from workbench import plugins
@@ -13,7 +14,13 @@ from workbench.descriptors.load_checks import load_mistakes, load_model, shape_o
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.reading import DescriptorReading, Located, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
-from workbench.descriptors.target_text import FlavorText, ResourceText, TargetText, functions
+from workbench.descriptors.target_text import (
+    MOST_CONFIGURATIONS,
+    FlavorText,
+    ResourceText,
+    TargetText,
+    functions,
+)
 from workbench.descriptors.units import (
     PACKET_RATE,
     PRIMARIES,
@@ -53,6 +60,7 @@ def campaign_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     yield from _flavor_mistakes(reading)
     yield from _passage_mistakes(reading, primary)
     yield from _workload_mistakes(reading)
+    yield from _count_mistakes(reading)
     yield from _kpi_mistakes(reading)
     yield from _kpi_of_packets_mistakes(reading, primary)
     yield from _streams_mistakes(reading, primary)
@@ -285,6 +293,21 @@ def _workload_mistakes(reading: DescriptorReading) -> Iterator[Located]:
                     f"is {shown(parameter.name)}, which source {shown(source)} cannot offer; "
                     f"allowed: {', '.join(template.parameters) or 'none'}",
                 )
+
+
+def _count_mistakes(reading: DescriptorReading) -> Iterator[Located]:
+    """Configurations are all made before the first is measured."""
+    parameters: list[WorkloadText] = reading.valid.get("workload_parameters", [])
+    workloads = prod(len(parameter.values) for parameter in parameters)
+    for index, target in enumerate(reading.valid.get("targets", ())):
+        settings = prod(len(setting.values) for setting in target.function_parameters)
+        many = target.allocations * settings * workloads
+        if target.allocations <= MOST_CONFIGURATIONS < many:
+            yield (
+                ("targets", index),
+                f"makes {many} configurations with its settings and the workload, at most "
+                f"{MOST_CONFIGURATIONS} are allowed",
+            )
 
 
 def _kpi_mistakes(reading: DescriptorReading) -> Iterator[Located]:

@@ -52,8 +52,12 @@ FEWEST_PLACEHOLDERS, PLACEHOLDER_APART = 3, 5.0
 """Rows, and times the next one, from which on the largest latency, repeated to the last digit, is
 no measurement but what stands there when nothing answered. Theirs is 15 ms, in 7 of 992 seconds of
 one file and 6 times its next, in 59 of 83 of another."""
+FRACTIONS, PLACEHOLDER_REPEATS = 0.9, 3
+"""Of other latencies that are no whole numbers, and times as often as any of those it stands there,
+from which on a whole one is no measurement either, however near the next: 5955.075 in one second of
+a third file, in which 15000.0 stands in 36 of the first 80."""
 PLACEHOLDER_SHARE = 0.01
-"""Of the rows, from which on one that is not that far from the next is said, and used."""
+"""Of the rows, from which on one of which neither holds is said, and used."""
 OTHER_UNIT = 300.0
 """Between medians of two files: more, and they are of two units (ns and µs are 1,000 apart)."""
 
@@ -328,6 +332,15 @@ def headings_of(file: Path, kpi: str) -> list[str]:
     return names
 
 
+def is_counter_table(file: Path) -> bool:
+    """Whether a file's headings are all that a table of paper C's has, and counters besides."""
+    try:
+        names = headings_of(file, KPIS[0])
+    except UsageError:
+        return False
+    return set(KPIS) <= set(names) and bool(events_of(names, KPIS[0]))
+
+
 def _opened(file: Path) -> TextIO:
     try:
         return file.open(encoding="utf-8-sig", newline="")
@@ -400,7 +413,7 @@ def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
     if same.sum() < FEWEST_PLACEHOLDERS:
         return table
     rows = f"{counted(int(same.sum()), 'row')} of {len(table):,}"
-    if largest < PLACEHOLDER_APART * next_largest:
+    if largest < PLACEHOLDER_APART * next_largest and not _is_typed_in(table[:, -2], largest):
         if same.sum() >= PLACEHOLDER_SHARE * len(table):
             notes.append(
                 f"{rows} used in which {kpi} is {largest:g}, the largest to the last digit: take "
@@ -417,6 +430,17 @@ def _measured(table: Floats, kpi: str, notes: list[str]) -> Floats:
         "stands there where nothing answered"
     )
     return np.asarray(table[~same])
+
+
+def _is_typed_in(measured: Floats, largest: float) -> bool:
+    """Whether a whole number stands again and again among fractions that hardly repeat."""
+    others = measured[measured != largest]
+    most_alike = int(np.unique(others, return_counts=True)[1].max(initial=0))
+    return bool(
+        largest == round(largest)
+        and np.mean(others != np.round(others)) >= FRACTIONS
+        and measured.size - others.size >= PLACEHOLDER_REPEATS * most_alike
+    )
 
 
 def _units(spans: list[tuple[str, float]], kpi: str) -> list[str]:

@@ -34,7 +34,9 @@ LONGEST_KEPT = 4096
 
 FieldPath = tuple[str | int, ...]
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_ZEROS_FIRST = re.compile(r"[+-]?0[0-9]+")
+"""A mode or a code, and no number."""
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "merge", "value", "seq", "map"}
 
@@ -287,7 +289,7 @@ class _Composer:
                 return text.lower() in ("true", "yes", "on")
             case "int" if _INTEGER.fullmatch(text) and len(text) <= 20:
                 return int(text)
-            case "int" | "float":
+            case "int" | "float" if not _ZEROS_FIRST.fullmatch(text):
                 try:
                     return float(text)
                 except ValueError:  # octal, sexagesimal, .inf: whoever expects a number will say so

@@ -233,10 +233,7 @@ def _read(name: str, text: str, mapping: MappingText) -> str | float:
     """A cell in our unit. Raises `ValueError` with a sentence that begins with *is*."""
     meanings = mapping.values.get(name)
     if meanings is not None:
-        for theirs, ours in meanings.items():
-            if theirs in text:
-                return ours
-        raise ValueError(f"is {text[:60]!r}, for which the mapping's `values` has no meaning")
+        return _meaning(text, meanings)
     if name in TEXTS:
         return text
     try:
@@ -246,6 +243,16 @@ def _read(name: str, text: str, mapping: MappingText) -> str | float:
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"is {text[:60]}, must be a finite number, 0 or more")
     return float(f"{value * factor(name, mapping.units.get(name, 1.0)):.12g}")
+
+
+def _meaning(text: str, meanings: Mapping[str, str | float]) -> str | float:
+    """Of a cell: what it is to the letter, else the first text that it holds."""
+    if text in meanings:  # `x-small` is not `small`
+        return meanings[text]
+    held = next((theirs for theirs in meanings if theirs in text), None)
+    if held is None:
+        raise ValueError(f"is {text[:60]!r}, for which the mapping's `values` has no meaning")
+    return meanings[held]
 
 
 def _unusable(row: Row) -> str:

@@ -66,6 +66,13 @@ class MappingText(Descriptor):
                     factor(name, unit)
                 except ValueError as error:
                     yield ("units", name), str(error)
+            for ours in ("values", "constants"):
+                if name in reading.valid.get(ours, {}):
+                    yield (
+                        ("units", name),
+                        f"is of what {ours} says in our own unit already: write it there so, or "
+                        "leave it out here",
+                    )
 
 
 EXAMPLES = (

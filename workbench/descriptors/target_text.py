@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, WithJsonSchema
@@ -171,7 +172,6 @@ class TargetText(Reference):
 
     def _resource_mistakes(self, instances: list[str]) -> Iterator[Located]:
         seen: set[tuple[str | None, str]] = set()
-        configurations = 1
         places = max((len(p.values) for p in self.resource_parameters), default=1)
         for index, parameter in enumerate(self.resource_parameters):
             here = ("resource_parameters", index)
@@ -187,21 +187,24 @@ class TargetText(Reference):
             elif (vnf, parameter.name) in seen:
                 yield here, f"gives {parameter.name} of {vnf} for the second time"
             seen.add((vnf, parameter.name))
-            if self.combine == "places":
-                if len(parameter.values) not in (1, places):
-                    yield (
-                        (*here, "values"),
-                        f"are {len(parameter.values)}, must be one or {places}: "
-                        "values at the same place are combined",
-                    )
-                configurations = places
-            else:
-                configurations *= len(parameter.values)
-        if configurations > MOST_CONFIGURATIONS:
+            if self.combine == "places" and len(parameter.values) not in (1, places):
+                yield (
+                    (*here, "values"),
+                    f"are {len(parameter.values)}, must be one or {places}: "
+                    "values at the same place are combined",
+                )
+        if self.allocations > MOST_CONFIGURATIONS:
             yield (
                 ("resource_parameters",),
-                f"make {configurations} configurations, at most {MOST_CONFIGURATIONS} are allowed",
+                f"make {self.allocations} configurations, at most {MOST_CONFIGURATIONS} are "
+                "allowed",
             )
+
+    @property
+    def allocations(self) -> int:
+        """How many combinations of resources there are."""
+        counts = [len(parameter.values) for parameter in self.resource_parameters]
+        return max(counts, default=1) if self.combine == "places" else prod(counts)
 
     def _setting_mistakes(self, vnfs: tuple[Vnf, ...], library: Lookups) -> Iterator[Located]:
         instances, seen = [vnf.name for vnf in vnfs], set[str]()

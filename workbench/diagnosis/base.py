@@ -35,7 +35,10 @@ class Case:
     reallocated: Sequence[str] = ()
 
     def before(self, component: str) -> str:
-        """Who sends to it: the function in front of it, else the source."""
+        """Who sends to it: the function in front of it, else the source; to the source, who answers
+        it."""
+        if component == "source":
+            return self.order[0] if self.order else "sink"
         path = ["source", *self.order, "sink"]
         place = path.index(component) if component in path else 0
         return path[max(0, place - 1)]

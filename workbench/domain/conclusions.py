@@ -15,7 +15,7 @@ from workbench.domain.events import (
     TargetModelled,
 )
 from workbench.domain.profiles import ModelVersion, ParameterInfluence
-from workbench.domain.recommendations import IssuedRecommendation, Recommendation
+from workbench.domain.recommendations import IssuedRecommendation, Recommendation, priced
 
 Conclusion = (
     TargetModelled
@@ -93,5 +93,5 @@ def _amend(view: _View, id: str, **figures: Any) -> None:
 def _recommendation_line(issued: Recommendation) -> str:
     asked = "; ".join(sla.text or f"{sla.kpi}{sla.direction}{sla.limit:g}" for sla in issued.slas)
     chosen = issued.chosen
-    found = "nothing meets it" if chosen is None else f"{chosen.cost:.4g} {chosen.cost_unit}"
+    found = "nothing meets it" if chosen is None else priced(chosen.cost, chosen.cost_unit)
     return f"{issued.chain}: recommendation {issued.id} for {asked}: {found}"

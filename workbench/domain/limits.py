@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -66,6 +66,10 @@ RANGES: Mapping[str, Range] = {
     ),
 }
 """By the field of a request, which is also the option of a command."""
+PAGES = ("limit", "offset", "after")
+"""Of a request itself: what it tells of may have a `limit` that is an SLA's, in a KPI's unit."""
+NAMES = ("session", "campaign", "name", "first", "second", "lab", "chain", "path", "folder")
+"""Fields that are names or paths."""
 
 
 def check(field: str, value: float, where: str = "") -> None:
@@ -82,14 +86,18 @@ def check(field: str, value: float, where: str = "") -> None:
 
 def check_request(request: Any) -> None:
     """Raise `UsageError` naming the first field of a request that cannot be what it is."""
-    for field in fields(request):
-        value = getattr(request, field.name)
-        if field.name in RANGES and isinstance(value, int | float):
+    _check_fields(request, set(RANGES))
+
+
+def _check_fields(told: Any, ranged: Set[str]) -> None:
+    for field in fields(told):
+        value = getattr(told, field.name)
+        if field.name in ranged and isinstance(value, int | float):
             check(field.name, value)
-        if field.name in ("session", "campaign", "name", "first", "second", "lab", "chain"):
+        if field.name in NAMES:
             check_name(field.name, value)
         if is_dataclass(value):
-            check_request(value)
+            _check_fields(value, ranged - set(PAGES))
 
 
 def check_name(field: str, value: object) -> None:

@@ -14,6 +14,7 @@ from workbench.domain.recommendations import (
     Deployment,
     GreedyRun,
     Recommendation,
+    priced,
 )
 
 
@@ -30,7 +31,7 @@ def beside_greedy(
         (vnf, allotted(ours, vnf), _used(judged, vnf)) for vnf in functions
     ]
     lines += [
-        (f"cost, {judged.cost_unit}", f"{judged.cost:.4g}", ""),
+        ("cost", priced(judged.cost, judged.cost_unit), ""),
         ("holds", "yes" if holds(found) else "no", ""),
         ("lab iterations", str(found.lab_iterations), ""),
         ("lab time", duration(found.lab_s), ""),
@@ -50,7 +51,7 @@ def _spent(greedy: GreedyRun, confidence: float) -> Iterator[str | None]:
     """On the model it goes by what is expected alone: how sure that is, decides."""
     unsure = greedy.probability is not None and greedy.probability < confidence
     took = duration(greedy.lab_s) if greedy.lab_iterations else None
-    yield f"{greedy.cost:.4g}"
+    yield priced(greedy.cost, greedy.cost_unit)
     yield ("not surely" if unsure else "yes") if greedy.met else "no"
     yield str(greedy.lab_iterations or greedy.tried)
     yield from (took, took)

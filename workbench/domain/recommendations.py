@@ -155,6 +155,12 @@ class GreedyStep:
         return Deployment(self.allocation, self.replicas)
 
 
+def priced(cost: float, unit: str) -> str:
+    """What all instances cost: `0.375 vCPU`, `1.2 EUR/h`; hours of vCPU in an hour, as releases
+    before 0.7.4 stored it, are vCPU."""
+    return f"{cost:.4g} {unit.removesuffix('-hours/h')}"
+
+
 @dataclass(frozen=True)
 class GreedyRun:
     """What greedy scaling tried until the SLA held, or until nothing was left to scale."""

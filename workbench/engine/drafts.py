@@ -32,8 +32,9 @@ T = TypeVar("T")
 DOCKER = "docker"
 MOST_CELLS = 5000
 """Configurations that are gone through each time a draft changes."""
-OF_THE_HOST = ("agents", "initialization")
-"""Parts of a campaign that reach beyond the lab: which engine is spoken to, what is run."""
+OF_THE_HOST = ("agents", "attach", "initialization")
+"""Parts of a campaign that reach beyond the lab: which engine is spoken to, what is run, whose
+programs are loaded and limited, by which commands."""
 
 
 class Drafts:
@@ -180,9 +181,9 @@ def _confine(before: str, after: str, who: Hello) -> None:
     for part in OF_THE_HOST:
         if part in document and document[part] != known.get(part):
             raise NotAllowed(
-                f"{part} are not changed over SSH or from a browser: they reach beyond the lab",
+                f"{part} is not changed over SSH or from a browser: it reaches beyond the lab",
                 where=who.identity,
-                remedy="Start from a campaign that has them, or ask somebody with an account",
+                remedy="Start from a campaign that has it, or ask somebody with an account",
             )
 
 

@@ -31,7 +31,7 @@ _FIGURES: Mapping[str, tuple[str, Callable[[FunctionLook], float | bool | None]]
         "up to 0.8 it raises no alarm.",
         lambda look: look.breach,
     ),
-    "contention": ("1 while others' load slows it.", lambda look: look.contention),
+    "contention": ("1 while others take its cores, or slow it.", lambda look: look.contention),
     "times": ("The clearest sign of others' load over what traffic explains.", lambda o: o.times),
     "drift": (
         "1 once its counters were further from what was learned, for long, than nine of ten "

@@ -264,7 +264,8 @@ class HostEngine:
         return RunCampaign(
             campaign=str(path),
             session=order.session,
-            lab=lab_of(self.host, order.lab),
+            # A named lab: else a host that has lost its engine would simulate what others measure.
+            lab=lab_of(self.host, order.lab) or order.shard.campaign.lab or "docker",
             seed=order.shard.seed,
             oversubscribe=order.oversubscribe,
             pace=order.pace,

@@ -65,6 +65,7 @@ class Ledger:
 
     def write(self, line: LedgerLine) -> None:
         """What cannot be written is found out from the hosts, later."""
+        self.begun[line.key], self.ahead_s[line.key] = line.host, line.ahead_s
         try:
             files.make_folder(self.kept)
             with open(self._path, "ab", opener=files.opener) as file:

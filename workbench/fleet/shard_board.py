@@ -435,14 +435,16 @@ class ShardBoard:
 
     def _give_up_bound(self, now: float) -> None:
         """Set aside what is bound to a host that may not measure, or that did not come back. A
-        host that somebody holds, or that measures for another campaign first, is waited for."""
+        host that somebody holds, or that measures for another campaign first, is waited for, and
+        so is what one has measured that may measure no more (`_give_up_kept` ends that)."""
         for waiting in [each for each in self._waiting if each.bound]:
             host, is_known = waiting.bound, waiting.bound in self.hosts
             away_s = min(self._away_s(host, now), now - self._held_at.get(host, self._began))
             hand = self._hands.get(host)
             silent = hand is not None and hand.is_silent(now)
             is_away = silent or away_s >= patience.RETURN_S
-            if not is_known or host in self._unfit or is_away:
+            may_not = host in self._unfit and waiting.kept is None
+            if not is_known or may_not or is_away:
                 self._waiting.remove(waiting)
                 why = "is gone" if is_known else "is in the hosts file no more"
                 if silent:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -70,7 +70,9 @@ def variance_floor(samples: Sequence[Sample], noise: HostNoise | None = None) ->
 
     Repetitions of a point count, if they are valid. Half the mean squared difference of their
     logs is their variance: over pairs of one block for `window_sd`, of different blocks for
-    `visit_sd`. With one sample per block the latter is the usual unbiased variance.
+    `visit_sd`. With one sample per block the latter is the usual unbiased variance. A visit of w
+    windows has a w-th of the variance between windows: pairs of one block are scaled to one window
+    each, and to pairs of different blocks the part that their windows averaged out is added.
 
     Parameters
     ----------
@@ -82,13 +84,20 @@ def variance_floor(samples: Sequence[Sample], noise: HostNoise | None = None) ->
     degrees: dict[str, float] = {}
     for kpi in METHOD_SD:
         within, between = _Pooled(), _Pooled()
-        for visits in _repetitions(samples, kpi).values():
-            pairs = list(combinations(visits, 2))
-            blocks = len({block for block, _ in visits})
-            within.add([b - a for (i, a), (j, b) in pairs if i == j], len(visits) - blocks)
-            between.add([b - a for (i, a), (j, b) in pairs if i != j], blocks - 1)
         window, visit, worth = _prior(kpi, noise)
+        repeated = list(_repetitions(samples, kpi).values())
+        for visits in repeated:
+            alike = [(a, b) for a, b in combinations(visits, 2) if a.block == b.block]
+            halves = [(a.log - b.log) ** 2 / (a.share + b.share) for a, b in alike]
+            within.add(halves, len(visits) - len({visit.block for visit in visits}))
         window_sd[kpi] = within.shrunk(window, worth)
+        for visits in repeated:
+            apart = [(a, b) for a, b in combinations(visits, 2) if a.block != b.block]
+            halves = [
+                (a.log - b.log) ** 2 / 2 + window_sd[kpi] ** 2 * (1 - (a.share + b.share) / 2)
+                for a, b in apart
+            ]
+            between.add(halves, len({visit.block for visit in visits}) - 1)
         visit_sd[kpi] = max(window_sd[kpi], between.shrunk(visit, worth))
         if visit_sd[kpi] > max(window, visit):
             degrees[kpi] = worth + max(within.degrees, between.degrees)
@@ -102,8 +111,8 @@ class _Pooled:
         self.degrees = 0.0
         self._squares = 0.0
 
-    def add(self, differences: Iterable[float], degrees: int) -> None:
-        halves = [difference**2 / 2 for difference in differences]
+    def add(self, halves: Sequence[float], degrees: int) -> None:
+        """Half the squared differences of the pairs of one point."""
         if halves:
             self.degrees += degrees
             self._squares += degrees * sum(halves) / len(halves)
@@ -113,13 +122,23 @@ class _Pooled:
         return math.sqrt((worth * prior_sd**2 + self._squares) / (worth + self.degrees))
 
 
-def _repetitions(samples: Sequence[Sample], kpi: str) -> Mapping[object, list[tuple[int, float]]]:
-    """Block and log KPI of the samples that state it, by operating point."""
-    found: dict[object, list[tuple[int, float]]] = defaultdict(list)
+@dataclass(frozen=True)
+class _Visit:
+    """A sample that states the KPI; `share` of a window's variance that it has."""
+
+    block: int
+    log: float
+    share: float
+
+
+def _repetitions(samples: Sequence[Sample], kpi: str) -> Mapping[object, list[_Visit]]:
+    """The samples that state the KPI, by operating point."""
+    found: dict[object, list[_Visit]] = defaultdict(list)
     for sample in samples:
         value = sample.kpi(kpi)
         if sample.valid and value and value > 0 and _varies(sample, kpi):
-            found[_place(sample.point)].append((sample.block, math.log(value)))
+            visit = _Visit(sample.block, math.log(value), 1.0 / max(1, sample.windows))
+            found[_place(sample.point)].append(visit)
     return found
 
 

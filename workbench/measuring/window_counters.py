@@ -42,8 +42,9 @@ HOUSEKEEPING = frozenset({"RCU", "BLOCK", "TASKLET", "IRQ_POLL", "HI"})
 """Softirqs that whatever else runs on a host makes, and a function hardly."""
 FEW_EVENTS = 5.0
 """Of a counter, in the fullest of all windows: up to here its figures are chance."""
-FEWEST_REQUESTS = 20
-"""Of a window, below which its percentiles are chance."""
+FEWEST_REQUESTS, FEWEST_BEYOND = 20, 5
+"""Of a window, and of its requests beyond a percentile, below which that is chance: of 20 requests
+p99 would be the longest, which of exponential times is 22 % too short."""
 SPOILED = frozenset({"source_saturated", "sink_saturated", "bypass_limited", "conntrack_full",
                      "not_measured", "rejected", "errors", "mirror_lost", "competitor_failed",
                      "stream_failed"})  # fmt: skip
@@ -151,7 +152,9 @@ def kpi_of(window: Window, kpi: str) -> float | None:
     if known is not None and known.carried:
         rate = window.completed / window.duration_s if window.duration_s > 0.0 else 0.0
         return rate or None
-    if known is None or known.quantile is None or window.planned < FEWEST_REQUESTS:
+    if known is None or known.quantile is None:
+        return None
+    if window.planned < max(FEWEST_REQUESTS, FEWEST_BEYOND / (1.0 - known.quantile)):
         return None
     seconds = Distribution.of(window.response).quantile_floor(known.quantile)
     return None if seconds is None else seconds * 1e3

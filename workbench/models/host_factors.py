@@ -64,7 +64,9 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
                 own[name], usable[reference][name]
             ),
             len(own[name]),
-            note="" if name == kpi or (loaded[host] and loaded[reference]) else UNLOADED,
+            note=""
+            if not kpis.of(name).carried or (loaded[host] and loaded[reference])
+            else UNLOADED,
             host=host,
         )
         for host, own in usable.items()
@@ -103,9 +105,10 @@ def _figures(samples: Sequence[Sample], kpi: str) -> dict[str, Floats]:
     if not loads:
         return {}
     found: dict[str, dict[int, float]] = {}
+    is_carried = kpis.of(kpi).carried  # what is carried tells of a host where it is all it can
     for sample in samples:
         wl, rate = sample.point.wl, rate_kpi(sample)
-        if wl == loads[0] and sample.valid and (sample.kpi(kpi) or 0.0) > 0.0:
+        if not is_carried and wl == loads[0] and sample.valid and (sample.kpi(kpi) or 0.0) > 0.0:
             found.setdefault(kpi, {})[sample.block] = math.log(sample.kpis[kpi].value)
         if wl == loads[-1] and sample.valid and rate and sample.kpis[rate].value > 0.0:
             found.setdefault(rate, {})[sample.block] = math.log(sample.kpis[rate].value)

@@ -30,12 +30,13 @@ def stated(sample: Sample, kpi: str) -> Estimate | None:
 
     A percentile that lies among unfinished requests, or that grows for as long as one watches
     because the point is overloaded, is known to be high and nothing more (METHOD.md 4). Such a
-    bound is written as an interval that begins at its value, on a sample that is labelled.
+    bound is written as an interval that begins at its value, on a sample that is labelled; a share
+    of none, which begins there, too, is a figure.
     """
     estimate = sample.kpis.get(kpi)
     if not sample.valid or estimate is None:
         return None
-    is_bound = estimate.low >= estimate.value and not BOUND_LABELS.isdisjoint(sample.labels)
+    is_bound = 0.0 < estimate.value <= estimate.low and not BOUND_LABELS.isdisjoint(sample.labels)
     return None if is_bound else estimate
 
 

@@ -23,7 +23,7 @@ class Cost(Protocol):
     """Registered under `workbench.costs`: a class, or a function without arguments that makes one.
 
     A deployment costs what its instances cost together, so that allocations can be had by rising
-    cost without listing them all. `unit` says what of, per hour.
+    cost without listing them all. `unit` says what of: vCPU, or a currency per hour.
     """
 
     unit: str
@@ -42,12 +42,12 @@ class Cost(Protocol):
 class VcpuHours:
     """The cores of all instances."""
 
-    unit = "vCPU-hours/h"
+    unit = "vCPU"
 
     def of_instance(self, vnf: str, resources: Mapping[str, ParameterValue]) -> float:
         if "vcpu" not in resources:
             raise UsageError(
-                "is allotted no vCPU, so that vCPU-hours say nothing of its cost",
+                "is allotted no vCPU, so that vCPU say nothing of its cost",
                 where=vnf,
                 remedy="Give a price table",
             )

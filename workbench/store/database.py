@@ -217,7 +217,7 @@ def refuse_taken(path: Path) -> None:
         raise SessionTaken(
             f"there is a session {path.stem} already",
             where=str(path),
-            remedy=f"Go on with it by: workbench resume {path.stem}",
+            remedy=f"Resume it (workbench resume {path.stem})",
         )
 
 

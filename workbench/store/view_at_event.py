@@ -17,7 +17,7 @@ from workbench.domain.events import Event, ModelFitted, PointAsked, RunFinished,
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
-from workbench.domain.sample_review import SampleDecided
+from workbench.domain.sample_review import PointRequested, SampleDecided
 from workbench.domain.timeline import (
     LONGEST_GAP_S,
     MARKED_EVENTS,
@@ -113,7 +113,24 @@ def _fold_rare(cursor: Cursor, folded: SessionView, head: int, past: EarlierEven
             folded.lab_s += spent - spent_before
             spent_before = spent
         folded.apply(event)
+        wanted = event.fact
+        if isinstance(wanted, PointRequested) and _is_measured(cursor, wanted, event.seq, head):
+            folded.requested.pop()
     folded.lab_s += past.lab_s(cursor, head) - spent_before
+
+
+def _is_measured(cursor: Cursor, wanted: PointRequested, since: int, head: int) -> bool:
+    """Whether a point that event `since` requested has a sample as of event `head`."""
+    rows = cursor.execute(
+        "SELECT DISTINCT resources, workload FROM samples JOIN configurations USING"
+        " (configuration) WHERE target = ? AND wl = ? AND repetition = ? AND purpose = 'profile'"
+        " AND seq > ? AND seq <= ?",
+        [wanted.target, wanted.wl, wanted.repetition, since, head],
+    ).fetchall()
+    return any(
+        Configuration(reading.values(resources), reading.values(workload)) == wanted.configuration
+        for resources, workload in rows
+    )
 
 
 def _count(

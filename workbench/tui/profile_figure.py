@@ -84,8 +84,8 @@ def ranked(view: SessionView, item: ConfigurationView) -> list[Breakpoint]:
 
 
 def headline_rule(view: SessionView) -> str:
-    """The breakpoint that the list names: the SLA's where there is one, else capacity or knee."""
+    """The breakpoint that the list names: the SLA's where load breaks it, else capacity, knee."""
     campaign = view.campaign
-    if campaign and campaign.sla:
+    if campaign and campaign.sla and campaign.sla.direction == "<=":
         return "sla"
     return "knee" if campaign and campaign.load.kind == "closed" else "capacity"

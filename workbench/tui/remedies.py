@@ -24,6 +24,8 @@ ON_SCREENS: Mapping[str, str] = {
     "--oversubscribe": "host too small, on Campaign: {go.campaign}",
     "--workspace": "{session.workspace} on Sessions: {go.sessions}",
     "workbench run": "{session.draft} on Sessions makes the draft: {go.sessions}",
+    "workbench recommend": "{recommend.compute} on Recommend: {go.recommend}",
+    "workbench resume": "{session.resume} on Sessions: {go.sessions}",
     "workbench show": "{events.what} on Events: {go.events}",
     "workbench canary": "{canary.plan} on Canary: {go.canary}",
 }

@@ -249,7 +249,7 @@ def must_have_ended(view: SessionView) -> None:
         raise UsageError(
             f"is {view.state}: its campaign has not ended",
             where=view.session,
-            remedy=f"Let it end first: see `workbench resume {view.session}`",
+            remedy=f"Resume it and let it end (workbench resume {view.session})",
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -169,8 +170,10 @@ def _rendered(
         wl_label=f"{primary.name} ({primary.unit})" if primary.unit else primary.name,
         why=why,
     )
+    # A session may have been renamed, or duplicated, since it was issued.
+    recommendation = replace(issued.recommendation, session=view.session)
     try:
-        texts: Mapping[str, str] = dict(export(issued.recommendation, context))
+        texts: Mapping[str, str] = dict(export(recommendation, context))
         if not all(isinstance(text, str) for item in texts.items() for text in item):
             raise TypeError("names or contents of files are no text")
     except WorkbenchError:

@@ -247,9 +247,7 @@ def stored_in(view: SessionView, id: str) -> IssuedRecommendation:
     raise UsageError(
         f"has no recommendation {id!r}",
         where=view.session,
-        remedy=f"Choose one of: {', '.join(ids)}"
-        if ids
-        else "Ask for one by `workbench recommend`",
+        remedy=f"Choose one of: {', '.join(ids)}" if ids else "Ask for one (workbench recommend)",
     )
 
 

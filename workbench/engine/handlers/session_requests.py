@@ -19,6 +19,7 @@ from workbench.domain.sample_review import GetSample, SampleDetail
 from workbench.domain.timeline import FindMoment, GetTimeLine, Moment, TimeLine
 from workbench.engine.handlers.registry import Asker, Handlers, Services
 from workbench.engine.sessions import housekeeping as files_of
+from workbench.store.session_file import SessionFile
 
 LARGEST_PAGE = 500
 """Rows of one reply; keeps its encoding under 20 ms. Who asked for more asks on."""
@@ -155,15 +156,29 @@ async def import_bundle(s: Services, request: messages.ImportBundle, asker: Aske
 # ------------------------------------------------------------------- written out
 
 
+def _must_spare(exported: SessionFile, destination: Path) -> None:
+    """Raises `UsageError` for a destination at which a session would be written over itself."""
+    source = exported.path.resolve()
+    for place in (destination, destination / f"{exported.name}.bundle"):
+        there = place.resolve()
+        if there == source or (source.is_dir() and source in there.parents):
+            raise UsageError(
+                "is the session itself, which an export would overwrite",
+                where=str(place),
+                remedy="Choose another destination (--output)",
+            )
+
+
 @handles(messages.ExportSession, changes=True)
 async def export_session(s: Services, request: messages.ExportSession, asker: Asker) -> Exported:
     library = s.library
     export = await asyncio.to_thread(plugins.load, "exports", request.format)
-    folder = library.workspace.exports
-    destination = Path(request.destination) if request.destination else folder / request.session
-    if not destination.is_absolute():
-        raise EngineError("the destination must be an absolute path", where=str(destination))
     async with library.borrow(request.session) as channel:
+        own = library.workspace.exports / channel.file.name
+        destination = Path(request.destination) if request.destination else own
+        if not destination.is_absolute():
+            raise EngineError("the destination must be an absolute path", where=str(destination))
+        await asyncio.to_thread(_must_spare, channel.file, destination)
         try:
             files = tuple(map(str, await export(channel.file, destination)))
             caution = (await channel.file.view()).caution

@@ -330,6 +330,6 @@ class Queue:
             raise EngineError(
                 "is not running",
                 where=session,
-                remedy=f"Go on with it by `workbench resume {session}`",
+                remedy=f"Resume it (workbench resume {session})",
             )
         return run

@@ -141,6 +141,8 @@ async def request_point(library: Library, request: RequestPoint, by: str) -> Poi
             for r in view.requested
             if (r.target, r.configuration, r.wl) == (request.target, request.configuration, wl)
         ]
+        if place is not None and place.left_out:  # one of them may be any that could be by now
+            taken.append(campaign.sampling.repetitions - 1 + place.taken)
         # Beyond those that the sampler may still ask for itself.
         repetition = max([campaign.sampling.repetitions - 1, *taken]) + 1
         return PointRequested(request.target, request.configuration, wl, repetition, by)

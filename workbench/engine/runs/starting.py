@@ -228,7 +228,7 @@ class Starting:
             raise UsageError(
                 f"is {view.state}: its campaign has not ended",
                 where=session,
-                remedy=f"Let it end first: see `workbench resume {session}`",
+                remedy=f"Resume it and let it end (workbench resume {session})",
             )
         templates = await self._beyond(view, campaign, plans)
         wider = replace(

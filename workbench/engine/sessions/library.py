@@ -104,7 +104,7 @@ class Library:
         if self.file_of(wanted).exists():
             raise SessionTaken(
                 f"there is a session {wanted!r} already",
-                remedy=f"Go on with it by `workbench resume {wanted}`, or choose another name",
+                remedy=f"Resume it (workbench resume {wanted}), or choose another name",
             )
         return wanted
 

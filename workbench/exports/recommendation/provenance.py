@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from workbench.domain.kpis import of
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Sla
-from workbench.domain.recommendations import Recommendation
+from workbench.domain.recommendations import Recommendation, priced
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import FunctionAllocation
 from workbench.exports.recommendation.naming import file_stem, one_line
@@ -38,7 +38,7 @@ def provenance(recommendation: Recommendation, context: Context) -> dict[str, st
     if chosen:
         facts["probability"] = _chance(chosen.probability)
         facts["probability-of"] = recommendation.probability_of.replace("_", " ")
-        facts["cost"] = f"{chosen.cost:.6g} {chosen.cost_unit}"
+        facts["cost"] = priced(chosen.cost, chosen.cost_unit)
         if chosen.extrapolated:
             facts["extrapolated"] = ", ".join(chosen.extrapolated)
         facts["allocation-profiled"] = "yes" if chosen.profiled else "no"

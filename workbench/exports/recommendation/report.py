@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.durations import duration
 from workbench.domain.recommendation_tables import chance
-from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation
+from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation, priced
 from workbench.exports.page_blocks import Block, Heading, Illustration, Paragraph, Report
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import functions_of
@@ -75,7 +75,7 @@ def _origin(recommendation: Recommendation, context: Context) -> Iterator[Block]
 def _verdict(recommendation: Recommendation, context: Context) -> str:
     asked = f"{recommendation.confidence:.4g}"
     chosen, closest = recommendation.chosen, recommendation.closest
-    span = "in the long run" if recommendation.probability_of == "long_run" else "in a window"
+    span = "in steady state" if recommendation.probability_of == "long_run" else "in a window"
     if recommendation.met and chosen:
         what, sure = in_words(chosen.deployment, context), chance(chosen.probability)
         return one_line(
@@ -191,7 +191,7 @@ def _beside_greedy(
             (
                 "greedy",
                 in_words(last.deployment, context) if last else "nothing",
-                one_line(f"{greedy.cost:.4g} {greedy.cost_unit}"),
+                one_line(priced(greedy.cost, greedy.cost_unit)),
                 "-" if greedy.probability is None else chance(greedy.probability),
                 ("met" if sure else "not surely met") if greedy.met else "not met",
                 str(greedy.lab_iterations),
@@ -203,7 +203,7 @@ def _beside_greedy(
 
 
 def _cost(choice: Choice) -> str:
-    return one_line(f"{choice.cost:.4g} {choice.cost_unit}")
+    return one_line(priced(choice.cost, choice.cost_unit))
 
 
 # ---------------------------------------------------------------------------------- plots

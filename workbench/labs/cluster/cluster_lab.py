@@ -327,7 +327,7 @@ class ClusterLab(AttachedLab):
         """Drive, with a watch and a follower of the kubelet for every pod."""
         pods = [one for one in standing.functions if isinstance(one, PodFunction)]
         for pod in pods:
-            pod.looks.seen.clear()
+            pod.looks.begin()
             pod.looks.note(await look_at(self._server, pod.found))
         tasks = [asyncio.create_task(pod.looks.follow(self._server)) for pod in pods]
         tasks += [asyncio.create_task(pod.watch()) for pod in pods]

@@ -152,6 +152,11 @@ class KubeletLooks:
     offset_s: float = field(default_factory=lambda: time.time() - time.monotonic())
     """From the lab's clock to Unix time; the node's clock is taken for this host's."""
 
+    def begin(self) -> None:
+        """Of another drive: this host's clock may have been set since the last."""
+        self.seen.clear()
+        self.offset_s = time.time() - time.monotonic()
+
     async def follow(self, api: ClusterApi) -> None:
         """Ask until this is cancelled. A kubelet that is away for a while is no error here:
         `settle` misses what it did not tell."""

@@ -152,9 +152,13 @@ class PodFunction(RunningFunction):
                 seen_s = time.monotonic()
                 version = ((pod or {}).get("metadata") or {}).get("resourceVersion", "")
                 self.watched += 1
-                await self._follow(str(version))
+                lost = None
             except LabError as error:
                 lost = error
+            else:
+                with suppress(LabError):  # what becomes of it the look after it says
+                    await self._follow(str(version))
+                seen_s = time.monotonic()
             if lost is not None and time.monotonic() - seen_s > AWAY_S:
                 self._wrong = self.gone(
                     f"nobody could see for {AWAY_S:g} s what becomes of it, so the load was "

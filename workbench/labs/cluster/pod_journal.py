@@ -87,21 +87,28 @@ class PodJournal(OwnedJournal):
         """Ask for what was before; a sentence about every container that had another CPU.
 
         What somebody else set meanwhile stays as they set it, and is named. Raises `LabError`
-        with what is left changed where the server cannot be asked; the journal stays then.
+        with what is left changed where the server cannot be asked, or refuses, after all others
+        have been put back; the journal stays then.
         """
         said: list[str] = []
+        first: LabError | None = None
         for whose, before in list(self.before.items()):
             try:
                 said.append(await self._put_back(api, whose, before))
             except LabError as error:
                 kind = type(error) if not isinstance(error, ApiRefused) else LabError
-                raise kind(
+                left = kind(
                     f"the CPU of its container {whose.container} is left changed: {before} before, "
                     f"{self.ours[whose][-1]} since. {api.place}: {error.what}",
                     where=f"pod {whose.namespace}/{whose.pod}",
                     remedy="`workbench reap` puts it back as soon as that answers",
-                ) from error
+                )
+                left.__cause__ = error
+                first = first or left
+                continue
             del self.before[whose]
+        if first is not None:
+            raise first
         self.path.unlink(missing_ok=True)
         self.ours = {}
         return tuple(filter(None, said))

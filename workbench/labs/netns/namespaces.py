@@ -143,6 +143,10 @@ async def _begin(argv: Sequence[str]) -> asyncio.subprocess.Process:
     )
 
 
+ADDRESSES = 250
+"""Of a bridge's network; a target's components are gone before the next one's come."""
+
+
 @dataclass
 class Bridge:
     """A network of the lab: a bridge in a namespace of its own, that leads nowhere else."""
@@ -162,9 +166,10 @@ class Bridge:
         return cls(namespace, number)
 
     async def connect(self, component: Namespace, interface: str) -> str:
-        """Give a component an interface on this network; its address."""
+        """Give a component an interface on this network; its address, which was free: that of a
+        component long gone where all have been given."""
         self._ports += 1
-        address = f"10.77.{self.number}.{self._ports + 1}"
+        address = f"10.77.{self.number}.{(self._ports - 1) % ADDRESSES + 2}"
         port = f"port{self._ports}"
         await set_links(
             self.namespace.network,

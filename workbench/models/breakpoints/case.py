@@ -154,7 +154,7 @@ class RuleInputs:
         return name, self.plateau(name) if name else 0.0
 
     def overloads(self, shape: Shape = PLAIN[0]) -> list[float | None]:
-        """Log load over log capacity that has the outcome of each valid sample in the long run,
+        """Log load over log capacity that has the outcome of each valid sample in steady state,
         None where nobody can say.
 
         How far a saturated sample was over says its loss, under a shape of overload. One that

@@ -47,8 +47,11 @@ def sla(case: RuleInputs, limit: Sla) -> Breakpoint:
     met (`Case.overloads`), which takes the scatter of capacity out of the curve: the crossing is
     found there, and added to the posterior of capacity. Where capacity was never read, samples are
     verdicts at their loads. Where clients go in step (`Case.in_step`) a crossing is unresolved; a
-    limit that even their bursts keep is kept.
+    limit that even their bursts keep is kept. A limit from below (`throughput>=400/s`) is kept
+    from some load on and not up to one, so that it has no such breakpoint.
     """
+    if limit.direction != "<=":
+        return case.answer("sla", "unresolved", f"{limit.kpi} has a limit from below", limit.kpi)
     verdicts = [_verdict(s, limit) for s in case.valid]
     if len(verdicts) < 2:
         return case.answer("sla", "unresolved", "fewer than two valid samples", limit.kpi)

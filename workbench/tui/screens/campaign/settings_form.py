@@ -50,6 +50,7 @@ class SettingsForm(Form):
         }
         self.lines, self.made = count, False
         super().__init__(f for fields in self._sections.values() for f in fields)
+        self.visible = False  # its lines say nothing of the draft until they are filled in
         self._headings: dict[str, Static] = {}
         self._more = Static("", classes="more", markup=False)
         self._cursor = ""
@@ -106,6 +107,7 @@ class SettingsForm(Form):
                     field.display = False
             self._headings[title].display = any(field.display for field in fields)
         self._more.update(more)
+        self.visible = True
         self.mark_cursor()
 
     # ------------------------------------------------------------------------- the cursor

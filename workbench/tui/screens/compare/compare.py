@@ -176,7 +176,7 @@ class CompareScreen(CompareAskingScreen, HasList):
         advice += "of another session"
         advice += f"; {key('compare.insist')} uses them anyway." if self._can_insist() else "."
         if newer := self.came_since(drawn):
-            came = f"{counted(newer, 'sample')} came since: {key('compare.anew')} compares anew."
+            came = f"{counted(newer, 'sample')} came since: {key('compare.anew')} compares again."
             advice = f"{came}\n{advice}"
         return "\n".join(compare_lines.trouble_lines(trouble, advice))
 

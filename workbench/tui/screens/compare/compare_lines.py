@@ -180,7 +180,7 @@ def notes_row(
 ) -> Row:
     """What is to be known: samples that came since, why there are no curves, on how few samples of
     the chain it rests; the engine's other sentences where there is room, else they are on the help
-    page. `keys`: of comparing anew, and of the next rule."""
+    page. `keys`: of comparing again, and of the next rule."""
     anew, rule = keys
     unseen = _unseen(answer, rule, width - 3)
     if replay:
@@ -189,7 +189,7 @@ def notes_row(
             whole += f"; {unseen}"
         return ((fit(f" ! {whole}", width), "warn"),)
     if newer > 0:
-        return ((f" ! {counted(newer, 'sample')} came since: {anew} compares anew", "warn"),)
+        return ((f" ! {counted(newer, 'sample')} came since: {anew} compares again", "warn"),)
     if answer is None:
         return ()
     if answer.uncharted is not None:

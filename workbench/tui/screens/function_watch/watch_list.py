@@ -29,7 +29,7 @@ LOOKS: Mapping[LookState, Look] = {
 _MEANINGS: Mapping[LookState, str] = {
     "predicted to break": "the alarm of the SLA: its probability to break is 80 % in two looks of "
     "three; five in a row whose figure holds it clear that",
-    "others' load": "another's load slows the function; two looks of three raise that, five in a "
+    "others' load": "others take its cores, or slow it; two looks of three raise that, five in a "
     "row clear it",
     "drifted": "its counters have been far from what was learned for a while; measure it again",
     "unknown": "no figure: its counters lie outside of what was learned, or one is missing",

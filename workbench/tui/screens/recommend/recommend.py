@@ -204,7 +204,7 @@ class RecommendScreen(RecommendAsking, HasList):
     def legend(self) -> tuple[str, ...]:
         return (
             "✓ recommended: the cheapest that holds   ≈ nothing holds, this comes closest",
-            "chance: that every limit holds at the asked load and below, in the long run",
+            "chance: that every limit holds at the asked load and below, in steady state",
             "margin: how much more load than asked it carries as surely; ≥ where profiles end",
             "interpolated: between profiled allocations; extrapolated: outside of them",
         )

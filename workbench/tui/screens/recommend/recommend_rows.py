@@ -16,6 +16,7 @@ from workbench.domain.recommendations import (
     Recommendation,
     Trend,
     Verification,
+    priced,
 )
 from workbench.domain.samples import OVERLOAD, Estimate
 from workbench.tui import text
@@ -67,7 +68,7 @@ def asked_row(found: Recommendation, width: int) -> Row:
 def verdict_rows(found: Recommendation, width: int) -> list[Row]:
     """The answer in a sentence, and what the lab says of it."""
     named = f"{found.id}: " if found.id else "not stored: "
-    run = "in the long run" if found.probability_of == "long_run" else "in the next window"
+    run = "in steady state" if found.probability_of == "long_run" else "in the next window"
     sign: str
     look: Look
     if (chosen := found.chosen) is not None:
@@ -89,9 +90,7 @@ def verdict_rows(found: Recommendation, width: int) -> list[Row]:
 
 
 def _cost(choice: Choice) -> str:
-    """Hours of vCPU in an hour are vCPU."""
-    unit = text.plain(choice.cost_unit).removesuffix("-hours/h")
-    return f"{text.number(choice.cost)} {unit}"
+    return text.plain(priced(choice.cost, choice.cost_unit))
 
 
 def _good(found: Recommendation) -> bool:
