@@ -88,7 +88,7 @@ def test_show_and_live_and_a_recommendation_say_it() -> None:
     view = profiled("open", {1.0: 1000.0, 2.0: 1900.0, 3.0: 1938.0})
     says = "the third vCPU of haproxy adds 2 % [-1, 5] and costs 50 % more vCPU"
     assert f"Where more vCPU brings nothing:\n  {says}" in explain(view)
-    chosen = Choice({"haproxy.vcpu": 3.0}, {}, 3.0, "vCPU-hours", 0.99, 0.0, {}, {})
+    chosen = Choice({"haproxy.vcpu": 3.0}, {}, 3.0, "vCPU", 0.99, 0.0, {}, {})
     answer = Recommendation("r1", "t", "haproxy", (), 0.95, True, chosen, None, (), 0, 0.0)
     assert tuple(to_be_said(view, Recommended(answer, ()))) == (says,)
     other = replace(answer, chosen=replace(chosen, allocation={"nginx.vcpu": 1.0}))

@@ -13,7 +13,7 @@ LIMIT = Sla("p95_ms", 100.0, "<=", 400.0)
 QUESTION = Question((LIMIT,), (LIMIT,), 400.0, {})
 SMALL, LARGE = Deployment({"proxy.vcpu": 0.25}), Deployment({"proxy.vcpu": 0.5})
 STEP = GreedyStep(SMALL.allocation, {}, 400.0, {"p95_ms": 80.0}, {}, True, ())
-RUN = GreedyRun((STEP,), True, 0.25, "vCPU-hours", 0, 0.0)
+RUN = GreedyRun((STEP,), True, 0.25, "vCPU", 0, 0.0)
 
 
 def seen(deployment: Deployment, p95_ms: float, *, bound: bool = False) -> tuple[Tried, ...]:

@@ -115,7 +115,7 @@ def test_a_report_names_the_allocation_its_chance_and_what_was_measured(format: 
     seen = words(format, text_of(format, case_study()))
     assert (
         "Recommended: tinyproxy 0.5 vCPU, 64 MiB (small); haproxy 0.0625 vCPU, 50 MB; "
-        "balancer 0.3 vCPU; firewall 4 × 1 vCPU, 12.5 Mbit/s, at 4.862 vCPU-hours. It holds the "
+        "balancer 0.3 vCPU; firewall 4 × 1 vCPU, 12.5 Mbit/s, at 4.862 vCPU. It holds the "
         "SLA with a probability of 97.3% in steady state; a confidence of 0.95 was asked." in seen
     )
     assert "p95_ms 4310 [4020, 4590]; the SLA holds" in seen
@@ -130,7 +130,7 @@ def test_a_report_shows_greedy_scaling_side_by_side(format: str) -> None:
     seen = words(format, text_of(format, case_study()))
     assert "Beside greedy scaling" in seen
     assert "met 1 42 s 30.7 min" in seen
-    assert "haproxy 1 vCPU 5.5 vCPU-hours - met 8 16.0 min needs none" in seen
+    assert "haproxy 1 vCPU 5.5 vCPU - met 8 16.0 min needs none" in seen
 
 
 @pytest.mark.parametrize("format", ["md", "html"])
@@ -140,7 +140,7 @@ def test_greedy_scaling_says_how_sure_it_is_and_what_the_lab_said(format: str) -
     told = "The lab refuted it: p95_ms of 6120 ms."
     unsure = replace(found, greedy=replace(found.greedy, probability=0.62, note=told))
     seen = words(format, text_of(format, unsure))
-    assert "5.5 vCPU-hours 62.0% not surely met 8" in seen
+    assert "5.5 vCPU 62.0% not surely met 8" in seen
     assert told in seen
 
 

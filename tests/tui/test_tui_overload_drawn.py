@@ -40,7 +40,7 @@ def test_compare_names_who_is_loaded_beyond_what_it_carries_and_ends_the_curve()
 
 
 def test_recommend_draws_the_overload_beyond_its_curve() -> None:
-    choice = Choice({"tinyproxy.vcpu": 0.25}, {}, 0.25, "vCPU-hours", 0.99, 0.0, {}, {})
+    choice = Choice({"tinyproxy.vcpu": 0.25}, {}, 0.25, "vCPU", 0.99, 0.0, {}, {})
     limits = (Sla("p95_ms", 100.0, "<=", 200.0),)
     answer = Recommendation("r1", "t", "tinyproxy", limits, 0.95, True, choice, None, (), 1, 0.0)
     known = Curve("p95_ms", "m", LOADS[:3], TIMES[:3], TIMES[:3], TIMES[:3], overload=800.0)
