@@ -180,12 +180,18 @@ async def test_another_workspace_is_another_engine() -> None:
     app = WorkbenchApp(connect, theme="dark", files=files)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "night" in screen_text(app), "the list")
+        await pilot.press("down", "e", "end", *"-2", "enter")
+        await told(pilot, "Renamed to night-2. u takes it back.")
         await pilot.press("ctrl+k", "j", "enter")
         await until(pilot, lambda: "1 session" in screen_text(app), "the other list")
         assert chosen == ["/data/b"]
-        assert "night" not in screen_text(app)
         assert first.closed
         assert not second.closed
+        await pilot.press("u")
+        nothing = "There is nothing to take back."
+        await until(pilot, lambda: nothing in screen_text(app), "why u does nothing")
+        assert second.commands() == []
+        assert "night" not in screen_text(app)
 
 
 async def test_the_tour_has_five_steps_comes_once_and_can_be_skipped(tmp_path: Path) -> None:

@@ -203,6 +203,7 @@ class WorkbenchApp(TakingApp):
         self.close_session()
         self.draft.close()
         self.draft.fresh = True
+        self.undos = Undos()  # names come again there, and are others'
         self.files.choose_workspace(folder)
         self.reconnect()
         self.screen_stack[0].post_message(SessionsScreen.Elsewhere())
