@@ -61,7 +61,10 @@ class RecommendAsking(QuestionScreen):
     # ------------------------------------------------------------------------- what there is
 
     def known(self) -> list[tuple[Recommendation, int]]:
-        """Every recommendation with the event that stored it, the latest last; 0: not stored."""
+        """Every recommendation with the event that stored it, the latest last; 0: not stored. Those
+        of a recording that is shown meanwhile are none of the session's."""
+        if self.opened.previewing:
+            return []
         live = self.opened.live.view  # what was asked just now is seen, though the drawing is held
         stored = [(one.recommendation, one.seq) for one in live.recommendations]
         if self._unstored is not None:
