@@ -15,6 +15,7 @@ from workbench.domain.questions import (
     RollBackModel,
     measures,
 )
+from workbench.domain.sessions import AT_REST
 from workbench.tui.present import Shown
 from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.canary import canary_rows
@@ -83,7 +84,7 @@ class DecidingScreen(QuestionScreen):
         record = self.here(self.shown)
         under_way, may = self._under_way is not None, self.may_command
         view = self.opened.live.view
-        idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
+        idle = view.state in AT_REST and view.under_trial is None and not under_way
         waits = record is not None and record.waits and self.asking.busy is None
         conditions = {
             "plan": may and idle and self.asking.busy is None,
