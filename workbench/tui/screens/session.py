@@ -253,6 +253,8 @@ class SessionScreen(WorkbenchScreen):
         told = watch.lost or not watch.connected or method in COMMANDS
         if told and (why := self.why_no_command()):
             return why
+        if method in ("stop", "abort") and watch.live.view.under_trial is not None:
+            return self._where_trials_are_stopped(watch.live.view.under_trial.purpose)
         if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
             return f"No run goes on: the session is {state}."
         if method in ("pause", "resume") and watch.live.view.on_hosts:
@@ -273,6 +275,11 @@ class SessionScreen(WorkbenchScreen):
             "next_mark": "No decision comes after this.",
             "previous_mark": "No decision comes before this.",
         }.get(method, "")
+
+    def _where_trials_are_stopped(self, purpose: str) -> str:
+        name = "canary" if self.opened.live.view.under_canary is not None else "recommend"
+        key, at = self.key(f"{name}.stop"), self.key(f"go.{name}")
+        return f"No campaign runs, but a {purpose} does: {key} on {name.title()} ({at}) stops it."
 
     def _why_no_control(self, method: str) -> str:
         lock = self.opened.control_lock

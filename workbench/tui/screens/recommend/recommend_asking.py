@@ -106,10 +106,12 @@ class RecommendAsking(QuestionScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         pair = self.found() if self.ready else None
         busy, chosen = self.asking.busy, pair is not None and pair[0].chosen is not None
+        tries = self.opened.live.view.under_trial is not None  # also for who has left this screen
+        measures = tries or (busy is not None and busy.measures)
         conditions = {
             "drop": self.asking.waits or self.wrong,
             "back": not self.asking.waits and not self.wrong,
-            "end_measuring": busy is not None and busy.measures and self.commands,
+            "end_measuring": measures and self.commands,
             "verify": chosen and busy is None and self.commands and self._at_rest,
             "export": pair is not None and self.can_ask,
         }
