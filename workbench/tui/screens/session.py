@@ -234,7 +234,7 @@ class SessionScreen(WorkbenchScreen):
         """Why nothing can be told to a run, or changed in the session; empty where it can."""
         watch = self.opened
         if watch.lost:
-            return NO_ENGINE
+            return NO_ENGINE if watch.loss == "engine" else f"{watch.lost}."
         if not watch.connected:
             starting = watch.command is not None or watch.preparing
             gives_up = f": {self.key('run.abort')} gives it up" if watch.starting else ""

@@ -109,10 +109,17 @@ class DecidingScreen(QuestionScreen):
         if method == "plan" and (self.asking.busy is not None or self._under_way is not None):
             return "A canary is under way: its end comes first."
         if method == "plan":
-            return "The lab measures for this session: that comes first."
+            return self._why_not_planned()
         if method in ("end_canary", "abort_canary"):
             return "No canary is under way."
         return super().why_not(method)
+
+    def _why_not_planned(self) -> str:
+        view = self.opened.live.view
+        if view.state != "interrupted" or view.under_trial is not None:
+            return "The lab measures for this session: that comes first."
+        goes_on = f"`{view.fleet_command}`" if view.on_hosts else self.key("run.resume")
+        return f"Its campaign has not ended: {goes_on} goes on with it."
 
     # ------------------------------------------------------------------------- commands
 
