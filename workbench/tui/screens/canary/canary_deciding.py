@@ -85,6 +85,7 @@ class DecidingScreen(QuestionScreen):
         under_way, may = self._under_way is not None, self.may_command
         view = self.opened.live.view
         idle = view.state in AT_REST and view.under_trial is None and not under_way
+        idle = idle and not self.opened.live.queued
         waits = record is not None and record.waits and self.asking.busy is None
         conditions = {
             "plan": may and idle and self.asking.busy is None,
@@ -116,6 +117,8 @@ class DecidingScreen(QuestionScreen):
 
     def _why_not_planned(self) -> str:
         view = self.opened.live.view
+        if self.opened.live.queued:
+            return "A run of it waits for its turn: that comes first."
         if view.state != "interrupted" or view.under_trial is not None:
             return "The lab measures for this session: that comes first."
         goes_on = f"`{view.fleet_command}`" if view.on_hosts else self.key("run.resume")

@@ -101,7 +101,8 @@ class RecommendAsking(QuestionScreen):
     def _at_rest(self) -> bool:
         """Whether the lab is free to be asked about this session."""
         view = self.opened.live.view
-        return view.state in AT_REST and view.under_trial is None
+        idle = view.under_trial is None and not self.opened.live.queued
+        return view.state in AT_REST and idle
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         pair = self.found() if self.ready else None
@@ -111,7 +112,7 @@ class RecommendAsking(QuestionScreen):
         conditions = {
             "drop": self.asking.waits or self.wrong,
             "back": not self.asking.waits and not self.wrong,
-            "end_measuring": measures and self.commands,
+            "end_measuring": measures and self.commands and not self._waits,
             "verify": chosen and busy is None and self.commands and self._at_rest,
             "export": pair is not None and self.can_ask,
         }
@@ -138,6 +139,8 @@ class RecommendAsking(QuestionScreen):
             return "Something else is waited for."
         if view.under_trial is not None:
             return "The lab measures for this session: that comes first."
+        if self.opened.live.queued:
+            return "A run of it waits for its turn: that comes first."
         return "" if self._at_rest else f"The campaign comes first: it is {view.state}."
 
     # ------------------------------------------------------------------------- the engine
