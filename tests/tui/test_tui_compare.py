@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from canary_story import accepted, proposed, rolled_back
 from comparing_link import (
     NOT_PROFILED,
     NOTE,
@@ -33,8 +34,10 @@ from textual.pilot import Pilot
 
 from workbench.domain.chains import CpuContrast
 from workbench.domain.errors import UsageError
+from workbench.domain.events import SampleTaken
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChainQuery, ChartChain, CompareChain
+from workbench.domain.sample_review import SampleDecided
 from workbench.domain.samples import Estimate
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
@@ -108,12 +111,12 @@ def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
     answer = ComparisonSoFar(
         ComparedChain(SESSION, WORSE, "p95_ms"), 33, replace(told, comparison=found)
     )
-    row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=False)
+    row = compare_lines.notes_row(answer, "", ("n", "R"), width, tall=False, replay=False)
     words = "".join(part for part, _ in row)
     assert "3 of 33 samples are compared: those that model 1 has not learned from" in words
     assert taken in words
     assert "…" not in words
-    row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=True)
+    row = compare_lines.notes_row(answer, "", ("n", "R"), width, tall=False, replay=True)
     assert "of the whole session" in "".join(part for part, _ in row)
     verdict = "".join(part for part, _ in compare_lines.verdict_row(answer, 80))
     assert "3 of 33 samples" in verdict
@@ -260,6 +263,27 @@ async def test_samples_that_come_later_are_counted_and_compared_when_asked() -> 
         await pilot.press("ctrl+r")
         assert "came since" not in await settled(pilot)
         assert len(client.questions()) == before + 2
+
+
+def rejected(client: ComparingClient, target: str) -> SampleDecided:
+    """The first valid sample of a target."""
+    samples = (e.fact.sample for e in client.events if isinstance(e.fact, SampleTaken))
+    first = next(s for s in samples if s.valid and s.point.target == target)
+    return SampleDecided(first.id, "rejected", "ann", "a backup ran")
+
+
+async def test_what_a_comparison_rests_on_has_changed_is_said() -> None:
+    client, changed = ComparingClient(), "what it rests on has changed: ^r compares again"
+    client.tell(*proposed())
+    changes = (rejected(client, WORSE), rejected(client, "tinyproxy"), accepted(), rolled_back(0))
+    async with opened(client, screen="compare") as pilot:
+        await of_worse(pilot)
+        for change in changes:
+            assert changed not in await settled(pilot)
+            client.tell(change)
+            await until(pilot, lambda: changed in screen_text(pilot.app), f"the note of {change}")
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: changed not in screen_text(pilot.app), "the new answer")
 
 
 async def test_what_was_refused_is_asked_again_when_the_samples_came(

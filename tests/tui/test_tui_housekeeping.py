@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.memory import Memory
 from workbench.tui.places import Files
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
+from workbench.tui.screens.sessions.sessions import SessionsScreen
 
 
 @asynccontextmanager
@@ -80,6 +82,31 @@ async def test_a_session_gets_another_name_and_its_old_one_back() -> None:
         assert client.commands() == renames
         await pilot.press("e", "escape")
         assert client.commands() == renames
+
+
+async def test_after_a_deletion_the_cursor_is_on_what_followed_it() -> None:
+    client = FakeClient()
+    client.listed[0] = replace(client.listed[0], state="finished")
+    async with on_night(client) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionsScreen)
+        await pilot.press("d")
+        await until(pilot, lambda: screen.listing().row_count == 2, "the list without it")
+        await pilot.press("d")
+        await until(pilot, lambda: len(client.commands()) == 2, "the second")
+        assert client.commands() == [DeleteSession("night"), DeleteSession("closed-loop")]
+        await until(pilot, lambda: screen.listing().keys() == [SESSION], "the one that is left")
+        assert screen.session_here == SESSION
+
+
+async def test_the_cursor_goes_along_with_a_session_that_gets_another_name() -> None:
+    async with on_night(FakeClient()) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionsScreen)
+        await pilot.press("e", "end", *"-2", "enter")
+        await until(pilot, lambda: screen.session_here == "night-2", "its new name")
+        await pilot.press("u")
+        await until(pilot, lambda: screen.session_here == "night", "its old name")
 
 
 async def test_a_refused_name_is_a_sentence_and_nothing_to_take_back() -> None:
@@ -180,12 +207,18 @@ async def test_another_workspace_is_another_engine() -> None:
     app = WorkbenchApp(connect, theme="dark", files=files)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "night" in screen_text(app), "the list")
+        await pilot.press("down", "e", "end", *"-2", "enter")
+        await told(pilot, "Renamed to night-2. u takes it back.")
         await pilot.press("ctrl+k", "j", "enter")
         await until(pilot, lambda: "1 session" in screen_text(app), "the other list")
         assert chosen == ["/data/b"]
-        assert "night" not in screen_text(app)
         assert first.closed
         assert not second.closed
+        await pilot.press("u")
+        nothing = "There is nothing to take back."
+        await until(pilot, lambda: nothing in screen_text(app), "why u does nothing")
+        assert second.commands() == []
+        assert "night" not in screen_text(app)
 
 
 async def test_the_tour_has_five_steps_comes_once_and_can_be_skipped(tmp_path: Path) -> None:

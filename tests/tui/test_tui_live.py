@@ -26,7 +26,13 @@ from fake_link import (
 from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError, SessionError, SessionUnknown
-from workbench.domain.events import Noted, PauseRequested, RunFinished, SampleTaken
+from workbench.domain.events import (
+    Noted,
+    PauseRequested,
+    RunFinished,
+    SampleTaken,
+    SessionCreated,
+)
 from workbench.domain.messages import (
     ContinueRun,
     PauseRun,
@@ -35,7 +41,7 @@ from workbench.domain.messages import (
     SkipConfiguration,
     StopRun,
 )
-from workbench.domain.parameters import OperatingPoint
+from workbench.domain.parameters import OperatingPoint, Sla
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.timeline import TimeLine, TimeMark
 from workbench.tui import present, watch
@@ -44,6 +50,7 @@ from workbench.tui.replaying.timeline_rows import marks_row
 from workbench.tui.screens.dialogs import ConfirmScreen, HelpScreen, MessageScreen
 from workbench.tui.screens.live import live_rows
 from workbench.tui.screens.live.live import LiveScreen
+from workbench.tui.screens.recommend.recommend import RecommendScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 
 SIZES = [(60, 18), (80, 24), (120, 34), (160, 50)]
@@ -518,6 +525,38 @@ async def test_a_recording_is_shown_while_the_lab_is_made_ready_and_gives_way_to
         await until(pilot, lambda: "RUNNING" in screen_text(app), "the run")
         assert "PREVIEW" not in screen_text(app)
         assert app.opened.session == SESSION
+
+
+async def test_the_form_of_recommend_is_not_filled_from_the_recording_that_is_shown_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(watch, "PREVIEW_SPEED", 1000.0)
+    client = FakeClient()
+    client.lab_opens.clear()
+    created, own = client.events[0].fact, client.events
+    assert isinstance(created, SessionCreated)
+    others = Sla("p95_ms", 50.0, wl=100.0, text="p95<=50ms @ rate=100/s")
+    recorded = replace(created, campaign=replace(created.campaign, sla=others))
+    client.events = [replace(own[0], fact=recorded), *own[1:]]
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, command=RunCampaign("demo"))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "at 760" in screen_text(app), "the recording")
+        app.go("recommend")
+        said = "The lab is still being made ready"
+        await until(pilot, lambda: said in screen_text(app), "that the lab is made ready")
+        client.events = own
+        client.lab_opens.set()
+        await until(pilot, lambda: app.opened.session == SESSION, "the run")
+        await redrawn(pilot)
+        screen = app.screen
+        assert isinstance(screen, RecommendScreen)
+        await until(pilot, lambda: screen.form.values()["sla"], "the form")
+        assert screen.form.values()["sla"].startswith("p95<=200ms @ rate=300/s")
 
 
 async def test_a_terminal_that_is_too_small_says_so_and_grows_again() -> None:

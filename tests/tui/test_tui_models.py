@@ -255,6 +255,26 @@ async def test_a_target_is_scored_by_a_key_and_its_model_is_shown() -> None:
         assert client.questions()[-1].target is None
 
 
+async def test_scores_give_way_to_those_of_a_later_version() -> None:
+    client = ScoringClient()
+    client.free.set()
+    async with opened(client, (100, 30), screen="models") as pilot:
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
+        await pilot.press("j", "enter")
+        screen = pilot.app.screen
+        await until(pilot, lambda: "did not converge" in screen.copied()[1], "what was scored")
+        second = [fact for fact in modelled() if isinstance(fact, TargetModelled)][1]
+        scores = tuple(replace(each, samples=20) for each in second.scores[:1])
+        ids = tuple(f"s{i}" for i in range(20))
+        third = replace(second.model, version=3, sample_ids=ids, score=scores[0])
+        client.tell(replace(second, model=third, scores=scores))
+        await until(pilot, lambda: "gaussian-process, 20 samples" in screen_text(pilot.app), "it")
+        await redrawn(pilot)
+        assert "gaussian-process" in screen.copied()[1]
+        assert "did not converge" not in screen.copied()[1], "that was of 16 samples"
+
+
 async def test_why_nothing_can_be_scored_is_a_sentence_until_it_can() -> None:
     client = ScoringClient()
     client.refused = DataError("two loads are too few", where="haproxy", remedy="Measure more")

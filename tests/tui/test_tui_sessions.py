@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +14,16 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from workbench.domain.errors import EngineError
-from workbench.domain.messages import CampaignChoice, PlanCampaign, ResumeSession, RunCampaign
+from workbench.domain.messages import (
+    CampaignChoice,
+    PlanCampaign,
+    Request,
+    ResumeSession,
+    RunCampaign,
+)
 from workbench.domain.sessions import SessionSummary
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.screens.dialogs import ChoiceScreen
+from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
@@ -113,6 +120,57 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await until(pilot, client.commands, "the command")
         assert client.commands() == [RunCampaign("demo-closed", lab="sim", pace=20.0)]
         await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
+
+
+class PlanningClient(FakeClient):
+    """Plans once `gate` is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def ask(self, request: Request) -> Any:
+        if isinstance(request, PlanCampaign):
+            await self.until(self.gate, request)
+        return await super().ask(request)
+
+
+@asynccontextmanager
+async def asked_to_start(client: PlanningClient) -> AsyncIterator[Pilot[None]]:
+    """The question stands there, and the plan has not come."""
+    async with picker(client) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "planning" in screen_text(pilot.app), "the campaigns")
+        await pilot.press("enter")
+        await until(pilot, lambda: "cost is being computed" in screen_text(pilot.app), "?")
+        yield pilot
+
+
+async def test_the_question_says_what_the_plan_says_once_that_has_come() -> None:
+    client = PlanningClient()
+    async with asked_to_start(client) as pilot:
+        client.gate.set()
+        await until(pilot, lambda: "at most 80 samples" in _consequence(pilot), "the figures")
+        await pilot.press("y")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [RunCampaign("demo", pace=20.0)]
+
+
+async def test_what_turns_out_to_be_refused_is_not_started_by_a_yes() -> None:
+    client = PlanningClient()
+    async with asked_to_start(client) as pilot:
+        client.refuses = EngineError("the host has 2 cores, demo needs 2.5")
+        client.gate.set()
+        await until(pilot, lambda: "demo needs 2.5" in _consequence(pilot), "why it cannot be run")
+        await pilot.press("y")
+        assert isinstance(pilot.app.screen, LaunchScreen)
+        assert client.commands() == []
+
+
+def _consequence(pilot: Pilot[Any]) -> str:
+    screen = pilot.app.screen
+    assert isinstance(screen, ConfirmScreen)
+    return str(screen.query_one("#consequence", Static).content)
 
 
 async def test_the_plan_is_of_the_sampler_that_will_run_in_both_times() -> None:

@@ -22,6 +22,7 @@ from workbench.domain.function_watches import (
     badge,
 )
 from workbench.domain.messages import Request
+from workbench.tui.screens.dialogs import MessageScreen
 from workbench.tui.screens.function_watch import watch_list, watch_rows
 from workbench.tui.screens.function_watch.watch_screen import WatchScreen
 
@@ -230,6 +231,26 @@ async def test_the_cursor_stays_on_whom_it_was_put_and_until_then_on_the_worst()
         assert screen.listing().cursor == 0, "its line went up"
         await pilot.press("enter")
         assert f"where: {PLACE}" in await redrawn(pilot)
+
+
+async def test_a_frozen_list_opens_the_line_that_is_seen() -> None:
+    first, second, *_ = (w for w in many() if not w.looks[0].why and not w.looks[0].alarm)
+    link = client(first, second)
+    async with opened(link, (80, 24), screen="watch") as pilot:
+        await until(pilot, lambda: first.watched.function in screen_text(pilot.app))
+        screen = pilot.app.screen
+        assert isinstance(screen, WatchScreen)
+        await pilot.press("f")
+        alarmed = FunctionLook(NOW, 12.3, 8.25, 18.6, alarm=True, breach=0.9)
+        link.watches, link.now = (first, replace(second, looks=(alarmed,))), NOW + 1.0
+        await screen._ask()  # one that was under way
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, MessageScreen)
+        assert pilot.app.screen.message.startswith(f"{first.watched.function}: ")
+        await pilot.press("escape", "f")
+        await until(pilot, lambda: "! predicted to break" in screen_text(pilot.app), "the alarm")
+        assert screen.here is not None
+        assert screen.here.watched == second.watched
 
 
 def test_details_are_whole_sentences_and_what_has_no_room_is_named() -> None:

@@ -10,9 +10,19 @@ import pytest
 from canary_story import CanaryClient, accepted, modelled, whole
 from comparing_link import ComparingClient
 from drafting import drafting, settled
-from fake_link import FakeClient, flashed, opened, redrawn, screen_text, story, until
+from fake_link import (
+    SESSION,
+    FakeClient,
+    flashed,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    until,
+)
 from recommending_link import RecommendingClient, held
 
+from workbench.domain.errors import SessionError
 from workbench.domain.events import Event
 from workbench.domain.fleets import FleetSeen
 from workbench.domain.messages import ListSessions, Request
@@ -212,3 +222,17 @@ async def test_reasons_of_events_hosts_and_watch() -> None:
         assert await said(pilot, "p") == "No run goes on: the session is finished."
         assert await said(pilot, "w") == "Nobody drives a run here."
         assert await said(pilot, "c") == "There is nothing here to copy."
+
+
+async def test_reasons_of_a_session_that_is_gone_and_of_one_that_was_cut_off() -> None:
+    client = FakeClient()
+    async with opened(client, (100, 30), screen="live") as pilot:
+        client.die(SessionError("was renamed or deleted", where=SESSION))
+        await until(pilot, lambda: pilot.app.opened.lost, "it is gone")
+        await redrawn(pilot)
+        assert await said(pilot, "p") == f"{SESSION} was renamed or deleted."
+    async with opened(CanaryClient(finished=False), (100, 30), screen="canary") as pilot:
+        assert (await said(pilot, "n")).startswith("The lab measures for this session")
+        pilot.app.opened.live.view.state = "interrupted"
+        await redrawn(pilot)
+        assert await said(pilot, "n") == "Its campaign has not ended: r goes on with it."

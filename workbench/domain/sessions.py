@@ -16,6 +16,9 @@ died; `workbench resume NAME` goes on where it stood."""
 UNDER_WAY: tuple[SessionState, ...] = ("running", "pausing", "paused")
 """States of a run that has begun and has not ended."""
 
+AT_REST: tuple[SessionState, ...] = ("finished", "stopped", "failed")
+"""States of a session in which something else than its campaign may be measured."""
+
 Outcome = Literal["done", "stopped", "aborted", "budget", "failed"]
 """How a run ended."""
 

@@ -28,6 +28,7 @@ from workbench.domain.messages import (
     ListSessions,
     Request,
     ResumeSession,
+    RunAccepted,
     RunCampaign,
 )
 from workbench.domain.sessions import SessionSummary
@@ -192,17 +193,26 @@ class WorkbenchApp(TakingApp):
             except (WorkbenchError, OSError) as error:
                 self.say(str(error), "error")
                 return
-            self.say(reply.note if isinstance(reply, Done) and reply.note else done)
+            self.say(self._told(reply) or done)
             if then is not None:
                 then()
 
         begin(self, send)
+
+    def _told(self, reply: object) -> str:
+        """What the engine says of a command itself; empty where that is nothing but yes."""
+        if isinstance(reply, RunAccepted) and reply.queued_behind:
+            if reply.session == self.opened.session:
+                self.opened.queued_behind = reply.queued_behind
+            return f"queued behind {reply.queued_behind}"
+        return reply.note if isinstance(reply, Done) else ""
 
     def choose_workspace(self, folder: str) -> None:
         """Leave this workspace's engine as it is, and meet that of another one."""
         self.close_session()
         self.draft.close()
         self.draft.fresh = True
+        self.undos = Undos()  # names come again there, and are others'
         self.files.choose_workspace(folder)
         self.reconnect()
         self.screen_stack[0].post_message(SessionsScreen.Elsewhere())

@@ -149,10 +149,10 @@ class Draft:
         return same and self._desk.undos.top is self._latest
 
     def _keep_terms(self, what: str) -> None:
-        before, name, place = self._terms, self.name, self._place(self.name)
+        before, place = self._terms, self._place(self.name)
 
         async def back() -> str:
-            if self.name == name:
+            if self._place(self.name) == place:
                 self.terms = before
                 self._tell()
             else:
@@ -370,7 +370,7 @@ class Draft:
         )
 
         async def back() -> str:
-            if self.name == name:
+            if self._place(self.name) == place:
                 self._send(before)
             else:  # refused where somebody else has changed it since it was left
                 shown = await self._ask(replace(before, revision=self._left.get(place, "")))

@@ -65,6 +65,12 @@ class Shown:
     usage: UsageTick | None = None
     progress: Progress | None = None
 
+    @property
+    def queued(self) -> bool:
+        """Whether a run of it, or what is tried after one, waits for its turn at the lab."""
+        waits = self.progress is not None and self.progress.phase == "queued"
+        return waits and self.view.state not in UNDER_WAY and self.view.under_trial is None
+
     def frozen(self) -> Shown:
         """A copy that later events leave alone."""
         return Shown(self.view.copy(), self.usage, self.progress)
@@ -105,7 +111,8 @@ def header(shown: Shown, frozen: bool, replay: str, width: int) -> Row:
         "failed": "alert",
     }
     tick = shown.progress if view.state == "running" else None
-    state = "waiting" if tick and tick.phase == "waiting" else view.state
+    state: str = "waiting" if tick and tick.phase == "waiting" else view.state
+    state = "queued" if shown.queued else state
     spans: list[Span] = [
         (f" {text.plain(view.session)} ", "strong"),
         (f" {state.upper()} ", looks.get(state, "strong")),
@@ -175,7 +182,7 @@ def progress(shown: Shown, width: int) -> Row:
     """What is done, and how far it is. Where both do not fit, the bar goes, then the end of what
     is done."""
     view, trials = shown.view, shown.view.under_trial
-    tick = shown.progress if trials or not view.finished else None
+    tick = shown.progress if trials or shown.queued or not view.finished else None
     taken = len(trials.samples) if trials else view.samples_taken
     taken = max(taken, tick.samples if tick else 0)
     plan = None if trials else view.plan
@@ -223,6 +230,8 @@ def _phase(shown: Shown) -> str:
     view, tick = shown.view, shown.progress
     if trials := view.under_trial:
         return f"{trials.purpose}: {_doing(tick)}" if tick else trials.purpose
+    if shown.queued:
+        return PHASES["queued"]
     if view.finished:
         return {"done": "done", "budget": "budget spent"}.get(
             view.finished.outcome, view.finished.outcome

@@ -16,7 +16,18 @@ from typing import Literal
 from workbench.domain.drafts import PREFIX
 from workbench.domain.durations import duration
 from workbench.domain.errors import EngineError, SessionError, SessionReplaced, WorkbenchError
-from workbench.domain.events import ControlLock, Event, Progress, Tick, UsageTick
+from workbench.domain.events import (
+    ControlLock,
+    Event,
+    Progress,
+    RunFinished,
+    RunStarted,
+    StopRequested,
+    Tick,
+    TrialsFinished,
+    TrialsStarted,
+    UsageTick,
+)
 from workbench.domain.housekeeping import RESCUE
 from workbench.domain.messages import (
     GetStatus,
@@ -38,6 +49,9 @@ RESUMABLE = ("interrupted", "stopped", "failed")
 Loss = Literal["", "engine", "session", "refused"]
 """What is lost: nothing, the engine, the session alone (it is not there any more), or neither: the
 engine answers and does not do what was asked."""
+
+WAIT_ENDS = RunStarted | RunFinished | TrialsStarted | TrialsFinished | StopRequested
+"""What is said once nothing waits for its turn any more; who is stopped while waiting ends."""
 
 WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
@@ -289,6 +303,12 @@ class Watch:
         self.lost, self.loss = plain(why.removeprefix("the engine is gone; ")), loss
         self.touch()
 
+    def _fold(self, event: Event) -> None:
+        self.live.view.apply(event)
+        tick = self.live.progress
+        if tick is not None and tick.phase == "queued" and isinstance(event.fact, WAIT_ENDS):
+            self.live.progress = None  # the next tick may be long in coming, or never come
+
     async def _consume(
         self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event | SessionView]
     ) -> None:
@@ -296,7 +316,7 @@ class Watch:
         async for change in changes:
             match change:
                 case Event():
-                    self.live.view.apply(change)
+                    self._fold(change)
                 case SessionView():
                     self.live = Shown(change)
                 case UsageTick():

@@ -187,7 +187,7 @@ class SessionScreen(WorkbenchScreen):
                 f"PREVIEW: the recording {watch.previewing}, while the lab is made ready; "
                 "your run takes its place by itself"
             )
-        if watch.queued_behind and shown.view.state == "planned":
+        if watch.queued_behind and (shown.queued or shown.view.state == "planned"):
             return f"queued behind {plain(watch.queued_behind)}"
         if watch.drives and watch.control_lock.asked_by:
             give, keep = self.key("control.give"), self.key("control.keep")
@@ -197,6 +197,12 @@ class SessionScreen(WorkbenchScreen):
 
     # ------------------------------------------------------------------------- actions
 
+    @property
+    def _waits(self) -> bool:
+        """Whether a run waits for its turn; a canary that does is ended on its own screen."""
+        live = self.opened.live
+        return live.queued and live.view.under_canary is None
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which actions make sense now; the others are neither named nor carried out."""
         watch = self.opened
@@ -204,16 +210,17 @@ class SessionScreen(WorkbenchScreen):
         replay = watch.replay if not watch.lost else None
         asked = runs and watch.drives and bool(watch.control_lock.asked_by)
         other = runs and watch.control_lock.driver != "" and not watch.drives
+        left = state in RESUMABLE and not (watch.live.queued or watch.live.view.on_hosts)
         conditions = {
             "ask_control": other and watch.control_lock.asked_by != watch.person,
             "give_control": asked,
             "keep_control": asked,
             "pause": runs and state == "running" and not self.opened.live.view.on_hosts,
             "continue": runs and state in ("pausing", "paused"),
-            "stop": runs and state in UNDER_WAY,
-            "abort": bool(watch.starting) or (runs and state in UNDER_WAY),
+            "stop": runs and (state in UNDER_WAY or self._waits),
+            "abort": bool(watch.starting) or (runs and (state in UNDER_WAY or self._waits)),
             "rescue": runs and watch.displaced,
-            "resume": runs and state in RESUMABLE and not self.opened.live.view.on_hosts,
+            "resume": runs and left,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
             "replay_play": replay is not None and (replay.paused or replay.ended),
             "faster": replay is not None,
@@ -234,7 +241,7 @@ class SessionScreen(WorkbenchScreen):
         """Why nothing can be told to a run, or changed in the session; empty where it can."""
         watch = self.opened
         if watch.lost:
-            return NO_ENGINE
+            return NO_ENGINE if watch.loss == "engine" else f"{watch.lost}."
         if not watch.connected:
             starting = watch.command is not None or watch.preparing
             gives_up = f": {self.key('run.abort')} gives it up" if watch.starting else ""
@@ -253,6 +260,10 @@ class SessionScreen(WorkbenchScreen):
         told = watch.lost or not watch.connected or method in COMMANDS
         if told and (why := self.why_no_command()):
             return why
+        if method in ("pause", "continue", "skip", "resume") and watch.live.queued:
+            return "It waits for its turn."
+        if method in ("stop", "abort") and (elsewhere := self._where_it_is_stopped()):
+            return elsewhere
         if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
             return f"No run goes on: the session is {state}."
         if method in ("pause", "resume") and watch.live.view.on_hosts:
@@ -274,6 +285,17 @@ class SessionScreen(WorkbenchScreen):
             "previous_mark": "No decision comes before this.",
         }.get(method, "")
 
+    def _where_it_is_stopped(self) -> str:
+        """Of what is measured, or waits for that, without a campaign; empty where nothing is."""
+        view = self.opened.live.view
+        name, purpose = "recommend", view.under_trial.purpose if view.under_trial else ""
+        if view.under_canary is not None:
+            name = purpose = "canary"
+        if not purpose:
+            return ""
+        key, at = self.key(f"{name}.stop"), self.key(f"go.{name}")
+        return f"No campaign runs, but a {purpose} does: {key} on {name.title()} ({at}) stops it."
+
     def _why_no_control(self, method: str) -> str:
         lock = self.opened.control_lock
         if method != "ask_control":
@@ -294,6 +316,9 @@ class SessionScreen(WorkbenchScreen):
         self.tell(ContinueRun(self.opened.session), "goes on")
 
     def action_stop(self) -> None:
+        if self._waits:
+            self._leave_queue()
+            return
         if self.opened.live.view.on_hosts:
             self._stop_hosts("Stop", StopRun(self.opened.session))
             return
@@ -304,6 +329,14 @@ class SessionScreen(WorkbenchScreen):
             f"will stop after this sample; {self.key('run.resume')} resumes it then",
         )
 
+    def _leave_queue(self) -> None:
+        self.confirm(
+            "Take it out of the queue?",
+            "It waits for its turn: nothing of it was measured yet. It can be asked for again.",
+            StopRun(self.opened.session),
+            "is taken out of the queue",
+        )
+
     def action_abort(self) -> None:
         if self.opened.starting:
             self.confirm(
@@ -312,6 +345,9 @@ class SessionScreen(WorkbenchScreen):
                 StopRun(self.opened.starting, abort=True),
                 "is given up",
             )
+            return
+        if self._waits:
+            self._leave_queue()
             return
         if self.opened.live.view.on_hosts:
             self._stop_hosts("Abort", StopRun(self.opened.session, abort=True))

@@ -80,8 +80,10 @@ class CursorTable(DataTable[Text], inherit_bindings=False):
         self.clear()
         for key, cells in lines:
             self.add_row(*self._texts(cells), key=key)
-        if self._was_on in after:  # also after a filter that let nothing through
-            self.move_cursor(row=after.index(self._was_on), scroll=False)
+        here = self._was_on  # found again also after a filter that let nothing through
+        row = after.index(here) if here in after else _nearest(here, before, after)
+        if row is not None:
+            self.move_cursor(row=row, scroll=False)
             self.scroll_to(y=top, animate=False)
 
     def _update(self, lines: Sequence[Line]) -> None:
@@ -122,3 +124,13 @@ class CursorTable(DataTable[Text], inherit_bindings=False):
         for line, key in enumerate(self.keys()[top : top + self.page]):
             place = self.region.offset + Offset(0, self.header_height + line)
             yield place, partial(self.go_to, key)
+
+
+def _nearest(gone: str, before: Sequence[str], after: Sequence[str]) -> int | None:
+    """The row of what followed a line that is gone, else of what stood before it; None where
+    nothing is left of what was there."""
+    if gone not in before:
+        return None
+    place, rows = before.index(gone), {key: row for row, key in enumerate(after)}
+    near = [*before[place + 1 :], *reversed(before[:place])]
+    return next((rows[key] for key in near if key in rows), None)

@@ -15,6 +15,7 @@ from workbench.domain.questions import (
     RollBackModel,
     measures,
 )
+from workbench.domain.sessions import AT_REST
 from workbench.tui.present import Shown
 from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.canary import canary_rows
@@ -83,7 +84,8 @@ class DecidingScreen(QuestionScreen):
         record = self.here(self.shown)
         under_way, may = self._under_way is not None, self.may_command
         view = self.opened.live.view
-        idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
+        idle = view.state in AT_REST and view.under_trial is None and not under_way
+        idle = idle and not self.opened.live.queued
         waits = record is not None and record.waits and self.asking.busy is None
         conditions = {
             "plan": may and idle and self.asking.busy is None,
@@ -108,10 +110,19 @@ class DecidingScreen(QuestionScreen):
         if method == "plan" and (self.asking.busy is not None or self._under_way is not None):
             return "A canary is under way: its end comes first."
         if method == "plan":
-            return "The lab measures for this session: that comes first."
+            return self._why_not_planned()
         if method in ("end_canary", "abort_canary"):
             return "No canary is under way."
         return super().why_not(method)
+
+    def _why_not_planned(self) -> str:
+        view = self.opened.live.view
+        if self.opened.live.queued:
+            return "A run of it waits for its turn: that comes first."
+        if view.state != "interrupted" or view.under_trial is not None:
+            return "The lab measures for this session: that comes first."
+        goes_on = f"`{view.fleet_command}`" if view.on_hosts else self.key("run.resume")
+        return f"Its campaign has not ended: {goes_on} goes on with it."
 
     # ------------------------------------------------------------------------- commands
 

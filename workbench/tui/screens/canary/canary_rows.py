@@ -15,6 +15,7 @@ from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import CanaryStep, ChainModels
 from workbench.domain.samples import Estimate
+from workbench.domain.sessions import AT_REST
 from workbench.tui import text
 from workbench.tui.screens.proposals.chain_names import configuration_name, limit_text, per, primary
 from workbench.tui.widgets.rows import Look, Row, Span, fit
@@ -40,8 +41,6 @@ ENDINGS: dict[str, tuple[str, Look]] = {
     "failed": ("×", "bad"),
 }
 
-AT_REST = ("finished", "stopped", "failed")
-"""States of a session in which something else than its campaign may be measured."""
 ABOUT = (
     "A canary loads a real chain in small steps, up to a share of the SLA's load and under a "
     "guard, and learns what the chain adds to its prediction."

@@ -237,20 +237,29 @@ class CompareScreen(CompareAskingScreen, HasList):
         if drawn is not None and not verdict and drawn.refused is not None:
             verdict = ((fit(f" ! {plain(str(drawn.refused))}", width), "warn"),)
         self._put("#verdict", [verdict] if verdict else [])
-        newer = 0
-        if drawn is not None and drawn.refused is not None:
-            newer = self.came_since(drawn)
-        elif drawn is not None and drawn.here:
-            newer = comparing.valid_samples(self.shown.view, target.name) - drawn.samples
         note = compare_lines.notes_row(
             drawn,
-            newer,
+            self._news(drawn, target) if drawn is not None else "",
             (self.key("compare.anew"), self.key("compare.rule")),
             width,
             tall=self.has_class("-tall"),
             replay=self.opened.replay is not None,
         )
         self._put("#note", [note] if note else [])
+
+    def _news(self, drawn: ComparisonSoFar, target: Target) -> str:
+        """What the answer that is drawn does not know of; empty where it knows all."""
+        if drawn.refused is not None:
+            newer = self.came_since(drawn)
+        else:
+            newer = comparing.valid_samples(self.shown.view, target.name) - drawn.samples
+        if not drawn.here:
+            return ""
+        if newer > 0:
+            return f"{counted(newer, 'sample')} came since"
+        now = comparing.basis_of(self.shown.view, drawn.subject)
+        changed = drawn.refused is None and drawn.basis not in (None, now)
+        return "what it rests on has changed" if changed else ""
 
     def _error_tables(self, *, tall: bool) -> list[Row]:
         """Buckets, and where there is room the scores above them."""

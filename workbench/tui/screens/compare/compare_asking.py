@@ -112,7 +112,9 @@ class CompareAskingScreen(QuestionScreen):
         if answer is None or self._outdated(answer):
             samples = comparing.valid_samples(self.shown.view, subject.chain)
             measured = comparing.all_valid_samples(self.shown.view)
-            answer = ComparisonSoFar(subject, samples, measured=measured, asked_at=time.monotonic())
+            basis = comparing.basis_of(self.shown.view, subject)
+            answer = ComparisonSoFar(subject, samples, measured=measured, basis=basis)
+            answer.asked_at = time.monotonic()
             self.answers[subject] = answer
         return answer if not answer.here or self._wanted(answer) else None
 

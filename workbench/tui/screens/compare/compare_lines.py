@@ -171,16 +171,16 @@ def verdict_row(answer: ComparisonSoFar | None, width: int) -> Row:
 
 def notes_row(
     answer: ComparisonSoFar | None,
-    newer: int,
+    news: str,
     keys: tuple[str, str],
     width: int,
     *,
     tall: bool,
     replay: bool,
 ) -> Row:
-    """What is to be known: samples that came since, why there are no curves, on how few samples of
-    the chain it rests; the engine's other sentences where there is room, else they are on the help
-    page. `keys`: of comparing again, and of the next rule."""
+    """What is to be known: `news` that the answer does not know of, why there are no curves, on how
+    few samples of the chain it rests; the engine's other sentences where there is room, else they
+    are on the help page. `keys`: of comparing again, and of the next rule."""
     anew, rule = keys
     unseen = _unseen(answer, rule, width - 3)
     if replay:
@@ -188,8 +188,8 @@ def notes_row(
         if unseen and len(f"{whole}; {unseen}") + 3 <= width:
             whole += f"; {unseen}"
         return ((fit(f" ! {whole}", width), "warn"),)
-    if newer > 0:
-        return ((f" ! {counted(newer, 'sample')} came since: {anew} compares again", "warn"),)
+    if news:
+        return ((f" ! {news}: {anew} compares again", "warn"),)
     if answer is None:
         return ()
     if answer.uncharted is not None:

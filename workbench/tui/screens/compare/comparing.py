@@ -43,6 +43,22 @@ class ComparedChain:
     insist: bool = False
 
 
+@dataclass(frozen=True)
+class ComparisonBasis:
+    """What an answer rests on, as far as the view tells. Profiles of another session are not in it.
+
+    Attributes
+    ----------
+    valid : how many samples of the chain and, where they are profiled here, of its functions.
+    rejected : those of them that somebody rejected.
+    version : of the chain's own model, where it may answer; 0: the profiles do.
+    """
+
+    valid: int
+    rejected: frozenset[str]
+    version: int
+
+
 @dataclass
 class ComparisonSoFar:
     """What came so far.
@@ -54,7 +70,7 @@ class ComparisonSoFar:
     charted : the last reply with curves: rules, methods, notes.
     refused : why nothing is compared; `uncharted` why nothing is drawn.
     samples : valid ones of the chain when it was asked; `measured` those of all targets, which
-        a refusal may have been about.
+        a refusal may have been about; `basis` all that the answer rests on, as of then.
     asked_at : when it was asked last, by `time.monotonic`; `cost_s` all that the answers took.
     """
 
@@ -67,6 +83,7 @@ class ComparisonSoFar:
     refused: WorkbenchError | None = None
     uncharted: WorkbenchError | None = None
     measured: int = 0
+    basis: ComparisonBasis | None = None
     asked_at: float = 0.0
     cost_s: float = 0.0
 
@@ -183,3 +200,19 @@ def all_valid_samples(view: SessionView) -> int:
     """How many samples of all targets: of a chain and of the functions that predict it."""
     own = sum(s.valid for c in view.configurations for s in c.samples)
     return own + sum(p.sample.valid for t in view.trials for p in t.samples)
+
+
+def basis_of(view: SessionView, subject: ComparedChain) -> ComparisonBasis:
+    """What an answer would rest on now."""
+    chain = next((t for t in chains(view) if t.name == subject.chain), None)
+    parts = {vnf.template for vnf in chain.vnfs} if chain and subject.profiles is None else set()
+    alone = [p.target for p in view.campaign.targets] if view.campaign else []
+    names = {t.name for t in alone if len(t.vnfs) == 1 and t.vnfs[0].template in parts}
+    own = [c for c in view.configurations if c.target in {subject.chain, *names}]
+    tried = [p.sample for t in view.trials for p in t.samples if p.target == subject.chain]
+    model = view.chain_model(subject.chain, subject.kpi)
+    return ComparisonBasis(
+        sum(c.taken - c.invalid for c in own) + sum(sample.valid for sample in tried),
+        frozenset(s.id for c in own for s in c.samples if s.verdict == "rejected"),
+        model.current if model is not None and not subject.rule else 0,
+    )

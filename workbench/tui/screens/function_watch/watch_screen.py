@@ -64,8 +64,15 @@ class WatchScreen(SessionScreen, HasList):
         self._look()
 
     def _look(self) -> None:
-        if self.in_sight and not self.too_small:
+        if self.in_sight and not self.too_small and not self._held:
             begin(self, self._ask, group="watches", exclusive=True)
+
+    @property
+    def _held(self) -> bool:
+        """Whether the drawing is frozen: keys are for the lines that are seen, and the next look
+        has all that came meanwhile."""
+        known = self._known is not None and self._of == self.opened.session
+        return known and self.opened.frozen is not None
 
     async def _ask(self) -> None:
         """Those that there are; what is shown stays where no engine answers."""
@@ -77,8 +84,8 @@ class WatchScreen(SessionScreen, HasList):
             news = await (await self.workbench.client()).ask(ListWatches(session, since))
         except (WorkbenchError, OSError):
             return
-        self._known = watch_rows.merged(self._known, news)
-        if self.opened.frozen is None:
+        if not self._held:
+            self._known = watch_rows.merged(self._known, news)
             self.draw()
 
     def listing(self) -> Listing:
@@ -124,6 +131,10 @@ class WatchScreen(SessionScreen, HasList):
             return ()
         row = watch_list.watch_row(watches[index], self._known.now, self._columns)
         return (("".join(words for words, _ in row).ljust(width), "badge"),) if under else row
+
+    def action_unfreeze(self) -> None:
+        super().action_unfreeze()
+        self._look()
 
     def action_details(self) -> None:
         """All that is known of the watch under the cursor."""

@@ -194,6 +194,8 @@ class ModelsScreen(ScoringScreen, HasList):
             self._put("#scores", proposal_rows(shown.view, line.proposal, keys, self.size.width))
         elif line.model is not None:
             now = self.scored.get((target, kpi)) if line.latest else None
+            if now and now[0].samples < line.model.samples:
+                now = None  # a later version learned from more
             self._put("#scores", self._score_rows(line.model, now))
         else:
             words = " Each function's own model, composed; what chaining adds is not in them."

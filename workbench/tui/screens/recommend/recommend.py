@@ -108,6 +108,8 @@ class RecommendScreen(RecommendAsking, HasList):
     def _empty(self) -> str:
         if self.opened.replay is not None:
             return "Nothing was recommended by then."
+        if self.opened.previewing:
+            return "The lab is still being made ready: nothing was measured yet."
         if not self.shown.view.samples_taken:
             live = self.key("go.live")
             return f"Nothing was measured yet, and profiles answer.\n\n{live} shows the run."
@@ -122,7 +124,7 @@ class RecommendScreen(RecommendAsking, HasList):
     def _prepare(self) -> None:
         """The form's first content, once there is a campaign; then what the engine offers."""
         campaign = self.shown.view.campaign
-        if campaign is None:
+        if campaign is None or self.opened.previewing:  # the form is for the session to come
             return
         if not self._filled:
             self._filled = True

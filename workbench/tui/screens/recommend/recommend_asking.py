@@ -17,6 +17,7 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
+from workbench.domain.sessions import AT_REST
 from workbench.domain.trials import REPEATS, usual_s
 from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
@@ -61,7 +62,10 @@ class RecommendAsking(QuestionScreen):
     # ------------------------------------------------------------------------- what there is
 
     def known(self) -> list[tuple[Recommendation, int]]:
-        """Every recommendation with the event that stored it, the latest last; 0: not stored."""
+        """Every recommendation with the event that stored it, the latest last; 0: not stored. Those
+        of a recording that is shown meanwhile are none of the session's."""
+        if self.opened.previewing:
+            return []
         live = self.opened.live.view  # what was asked just now is seen, though the drawing is held
         stored = [(one.recommendation, one.seq) for one in live.recommendations]
         if self._unstored is not None:
@@ -93,14 +97,23 @@ class RecommendAsking(QuestionScreen):
     def commands(self) -> bool:
         return self.opened.commandable
 
+    @property
+    def _at_rest(self) -> bool:
+        """Whether the lab is free to be asked about this session."""
+        view = self.opened.live.view
+        idle = view.under_trial is None and not self.opened.live.queued
+        return view.state in AT_REST and idle
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         pair = self.found() if self.ready else None
         busy, chosen = self.asking.busy, pair is not None and pair[0].chosen is not None
+        tries = self.opened.live.view.under_trial is not None  # also for who has left this screen
+        measures = tries or (busy is not None and busy.measures)
         conditions = {
             "drop": self.asking.waits or self.wrong,
             "back": not self.asking.waits and not self.wrong,
-            "end_measuring": busy is not None and busy.measures and self.commands,
-            "verify": chosen and busy is None and self.commands,
+            "end_measuring": measures and self.commands and not self._waits,
+            "verify": chosen and busy is None and self.commands and self._at_rest,
             "export": pair is not None and self.can_ask,
         }
         return conditions.get(action, super().check_action(action, parameters))
@@ -116,10 +129,19 @@ class RecommendAsking(QuestionScreen):
             return "The campaign is not planned yet."
         if method in ("verify", "export") and self.found() is None:
             return f"There is no recommendation yet: {self.key('recommend.ask')} asks for one."
-        if method == "verify":
-            busy = self.asking.busy is not None
-            return "Something else is waited for." if busy else "Nothing is recommended here."
-        return ""
+        return self._why_not_verified() if method == "verify" else ""
+
+    def _why_not_verified(self) -> str:
+        view, pair = self.opened.live.view, self.found()
+        if pair is None or pair[0].chosen is None:
+            return "Nothing is recommended here."
+        if self.asking.busy is not None:
+            return "Something else is waited for."
+        if view.under_trial is not None:
+            return "The lab measures for this session: that comes first."
+        if self.opened.live.queued:
+            return "A run of it waits for its turn: that comes first."
+        return "" if self._at_rest else f"The campaign comes first: it is {view.state}."
 
     # ------------------------------------------------------------------------- the engine
 

@@ -47,6 +47,8 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         self.asking = EngineQuestion(self, self._draw_note)
         self._noted = ""
         """What is known of the plan, or why there is none."""
+        self._question: ConfirmScreen | None = None
+        """Whether to start it, while it is asked."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog launch"):
@@ -89,14 +91,18 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         command = RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE)
 
         def answered(yes: bool | None) -> None:
-            if yes:
+            self._question = None
+            if yes and not self.refused:  # which may have become known meanwhile
                 self.dismiss(command)
 
         lab = f"the lab {command.lab}" if command.lab else "whichever lab is available"
-        consequence = self._noted or "The cost is being computed …"
-        self.app.push_screen(
-            ConfirmScreen(f"Run {plain(chosen.name)} on {lab}?", plain_lines(consequence)), answered
-        )
+        self._question = ConfirmScreen(f"Run {plain(chosen.name)} on {lab}?", self._consequence)
+        self.app.push_screen(self._question, answered)
+
+    @property
+    def _consequence(self) -> str:
+        """What is known of the plan by now."""
+        return plain_lines(self._noted or "The cost is being computed …")
 
     def action_lab(self) -> None:
         self.lab = (self.lab + 1) % len(LABS)
@@ -138,6 +144,8 @@ class LaunchScreen(ListDialog[RunCampaign | None]):
         if self.asking.busy is not None:
             lines.append(f"… {self.asking.busy.text}")
         self.query_one("#plan", Static).update("\n".join(map(plain, lines)))
+        if self._question is not None:
+            self._question.ask(self._question.question, self._consequence)
 
 
 def _plan_text(plan: Plan) -> str:

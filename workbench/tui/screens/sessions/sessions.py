@@ -75,6 +75,8 @@ class SessionsScreen(HasList):
         self.exporting = EngineQuestion(self, self._draw_queue, "exporting")
         self._begun = False
         """Whether the cursor was put where somebody new had better start."""
+        self._goes_to = ""
+        """The session that the cursor is put on once it is listed: it has another name now."""
 
     def compose(self) -> ComposeResult:
         yield self.too_small_note()
@@ -147,6 +149,7 @@ class SessionsScreen(HasList):
         self._workspace += 1
         self._asking = False
         self.sessions, self.status, self.lost, self.loaded = (), None, "", False
+        self._goes_to = ""
         self.refresh_list()
         self.draw()
 
@@ -165,6 +168,7 @@ class SessionsScreen(HasList):
         )
         table.fill([(s.name, [column.text(s) for column in columns]) for s in shown])
         self._begin(table)
+        self._follow_renamed(table)
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
             table.focus()
@@ -198,6 +202,13 @@ class SessionsScreen(HasList):
         if not self._begun and first in (lines := table.keys()):
             table.move_cursor(row=lines.index(first))
         self._begun = self._begun or self.loaded
+
+    def _follow_renamed(self, table: CursorTable) -> None:
+        """Its line comes with the next list."""
+        if any(session.name == self._goes_to for session in self.sessions):
+            if self._goes_to in (lines := table.keys()):
+                table.move_cursor(row=lines.index(self._goes_to))
+            self._goes_to = ""
 
     def _draw_queue(self) -> None:
         """What the engine has to do besides, an export of ours first."""
@@ -346,9 +357,12 @@ class SessionsScreen(HasList):
 
     def _renamed(self, session: str, name: str) -> None:
         closed = self._let_go(session)  # now that no dialog lies over its screens
+        self._goes_to = name
 
         async def back() -> str:
             await self._request(RenameSession(name, session))
+            self._goes_to = session
+            self.refresh_list()
             return f"{session} has its name again."
 
         self.workbench.say(f"Renamed to {name}{closed}.", undo=Undo("Renaming", back))
