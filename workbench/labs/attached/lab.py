@@ -135,9 +135,10 @@ class AttachedLab:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        await Journal.reap(strict=True)
-        await CommandJournal.reap()
-        await RemoteJournal.reap()
+        # Sessions of this process are reaped when it is their turn: one may be measuring now.
+        await Journal.reap(Journal.sessions_here(), strict=True)
+        await CommandJournal.reap(CommandJournal.sessions_here())
+        await RemoteJournal.reap(RemoteJournal.sessions_here())
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
             found: FoundFunction | RemoteFunctionFound | FoundDomain

@@ -96,7 +96,8 @@ class ClusterLab(AttachedLab):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
         for kind in JOURNALS:
-            self._news += await kind.reap()
+            # Sessions of this process are reaped when it is their turn: one may be measuring now.
+            self._news += await kind.reap(kind.sessions_here())
             kind.untold.take()
         self._api = await self._connection.enter_async_context(
             ClusterApi.connected(self._pods.context, self._pods.kubeconfig)
