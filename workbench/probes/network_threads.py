@@ -74,12 +74,15 @@ def release(container_id: str) -> None:
     with suppress(OSError):
         mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
         for thread in _threads():
-            groups = (PROC / str(thread) / "cgroup").read_text()
-            if container_id not in groups:
-                continue
-            for controller in ("cpu", "cpuacct", cgroup.UNIFIED):
-                if container_id in cgroup.parse_membership(groups).get(controller, ""):
-                    (mounts[controller].point / "cgroup.procs").write_text(str(thread))
+            with suppress(OSError):  # it has ended meanwhile; the others have not
+                _give_back(thread, container_id, mounts)
+
+
+def _give_back(thread: int, container_id: str, mounts: dict[str, cgroup.Mount]) -> None:
+    groups = (PROC / str(thread) / "cgroup").read_text()
+    for controller in ("cpu", "cpuacct", cgroup.UNIFIED):
+        if container_id in cgroup.parse_membership(groups).get(controller, ""):
+            (mounts[controller].point / "cgroup.procs").write_text(str(thread))
 
 
 def _threads() -> Iterator[int]:
