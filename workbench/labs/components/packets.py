@@ -104,6 +104,7 @@ class Sender:
                 watch, self.generator.packet_argv(offer), offer.seconds, FINISHING_S, on_usage
             )
             if isinstance(self.generator, PairedGenerator):
+                _refuse_failed(self.title, outcome)  # what the far end waits for does not come
                 assert far is not None
                 seen = await _finished(far, FINISHING_S + SLOWEST_END_S)
                 said = outcome.stdout + outcome.stderr
@@ -112,8 +113,9 @@ class Sender:
                     read_pair, self.generator, offer, said, seen, begin_s
                 )
                 counts = _as_sent(counts, watch)
-            else:
+            else:  # whose parser knows its own sentence
                 counts = read_counts(self.generator, offer, outcome.stdout, begin_s)
+                _refuse_failed(self.title, outcome)
         except BaseException:
             if far is not None:
                 far.cancel()
@@ -283,6 +285,16 @@ async def _finished(far: asyncio.Task[Outcome], latest_s: float) -> str:
     if outcome.exit_code != 0:
         raise TrafficError(f"its far end failed: {outcome.said}", where="sink")
     return outcome.stdout
+
+
+def _refuse_failed(title: str, outcome: Outcome) -> None:
+    """Raises `TrafficError` where a sender says by its exit code that it failed."""
+    if outcome.exit_code != 0:
+        raise TrafficError(
+            f"{title} ended with exit code {outcome.exit_code}: {outcome.said}",
+            where="source",
+            remedy="Run it by hand in the source's container",
+        )
 
 
 def _as_sent(counts: PacketCounts, watch: DriveWatch) -> PacketCounts:
