@@ -45,6 +45,7 @@ from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
 from workbench.probes import host, recorders
+from workbench.probes.child_ending import uncancelled
 from workbench.probes.remote_shell import QUIET_S
 from workbench.traffic.base import Offer, PathFacts
 
@@ -650,13 +651,3 @@ async def _look_after(functions: list[RunningFunction]) -> None:
         for function in functions:
             if trouble := await function.look():
                 raise trouble
-
-
-async def uncancelled(way_out: Coroutine[Any, Any, None]) -> None:
-    """Do it to its end, which is bounded, though this is cancelled meanwhile."""
-    task = asyncio.ensure_future(way_out)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))  # a second one does not end it either
-        raise

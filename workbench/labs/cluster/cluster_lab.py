@@ -25,13 +25,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.attached.attached_functions import RunningFunction
 from workbench.labs.attached.journal import AGAIN, OwnedJournal
-from workbench.labs.attached.lab import (
-    AnySource,
-    AttachedLab,
-    AttachedTarget,
-    as_wanted,
-    uncancelled,
-)
+from workbench.labs.attached.lab import AnySource, AttachedLab, AttachedTarget, as_wanted
 from workbench.labs.base import LabCosts, LabSettings, OnUsage
 from workbench.labs.cluster import cluster_api
 from workbench.labs.cluster.cluster_api import (
@@ -56,6 +50,7 @@ from workbench.labs.netns import groups
 from workbench.labs.netns.lab import lacking
 from workbench.measuring.records import Drive, ObservedKey
 from workbench.probes import host
+from workbench.probes.child_ending import uncancelled
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import TypeVar
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
@@ -36,6 +37,7 @@ RELOAD_S = 60.0
 INITIALIZATION_S = 600.0
 """For which one command of a campaign may take: it may fill a cache or load rules."""
 
+T = TypeVar("T")
 Upstreams = Sequence[tuple[tuple[str, int], float]]
 """Host and port of what traffic goes on to, each with its share."""
 
@@ -60,6 +62,8 @@ class Deployed:
     uncharged: dict[str, str] = field(default_factory=dict)
     """By router: a sentence why its quota does not hold for what it forwards; empty where it does.
     """
+    made: list[Component] = field(default_factory=list)
+    """All that were made, so that those of a target that does not come up are removed, too."""
 
     @property
     def components(self) -> list[Component]:
@@ -109,7 +113,7 @@ class Deployed:
         # A passive function is on the first network, so that it can be asked whether it is ready.
         places = [(0,), *reversed(wiring.segments(stages, templates))]
         made = iter(
-            await asyncio.gather(
+            await _together(
                 *(
                     self._make(*named, [self.networks[place] for place in on], configuration, sizes)
                     for row, on in zip(rows, places, strict=True)
@@ -203,8 +207,9 @@ class Deployed:
         return f"the last line of {name}'s log: {quoted(line.whole)}"
 
     async def remove(self) -> None:
-        await asyncio.gather(*(component.remove() for component in self.components))
-        self.passive, self.stages = [], []
+        every = {id(component): component for component in (*self.components, *self.made)}
+        await _together(*(component.remove() for component in every.values()))
+        self.passive, self.stages, self.made = [], [], []
 
     async def _make(
         self,
@@ -226,6 +231,7 @@ class Deployed:
             {"FILESIZES": " ".join(map(str, sorted(set(sizes))))} if name == SINK else {},
             SHARED_MEMORY + 2 * sum(sizes),
         )
+        self.made.append(component)
         component.cores, component.pinned = cores, pinned
         component.memory_bytes = memory_bytes
         component.bandwidth_mbps = allotments.bandwidth(configuration, name)
@@ -323,11 +329,13 @@ def _failure(outcome: Outcome | None, seconds: float) -> str:
     return f"has not ended in {seconds:g} s" if outcome is None else f"failed: {outcome.said}"
 
 
-async def _together(*steps: Awaitable[None]) -> None:
+async def _together(*steps: Awaitable[T]) -> list[T]:
     """Raises the first error of them once all have ended: none goes on behind whoever hears it."""
-    for outcome in await asyncio.gather(*steps, return_exceptions=True):
-        if outcome is not None:
+    outcomes = await asyncio.gather(*steps, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
             raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
 def _files(
