@@ -21,6 +21,7 @@ from workbench.domain.samples import Usage
 from workbench.labs.attached import AttachedLab, journal
 from workbench.labs.attached.discovering import GUARD
 from workbench.labs.attached.finding import find
+from workbench.labs.base import LabSettings
 from workbench.measuring.records import Drive
 from workbench.paths import attached_folder
 
@@ -77,6 +78,27 @@ async def test_it_is_limited_while_it_is_loaded_and_at_no_other_time(
     assert system.settings() == before
     assert not list(attached_folder().glob("*"))
     assert not left_groups()
+
+
+async def test_a_lab_that_opens_leaves_what_another_of_its_process_is_measuring(
+    system: RunningSystem, attach: Attach, tmp_path: Path
+) -> None:
+    """A second campaign is started, or a session resumed, while the first one is under load."""
+    before = system.settings()
+    lab = await standing(attach(system.campaign(tmp_path)))
+    assert lab._standing is not None
+    await lab._standing.entry.allocate(SMALL)
+    limited, (written,) = system.settings(), attached_folder().glob("*.journal")
+    assert limited != before
+    noted = written.read_text()
+    other = AttachedLab(lab._campaign, LabSettings("another"))
+    await other.open()
+    assert system.settings() == limited
+    assert written.read_text() == noted
+    await other.close()
+    assert system.settings() == limited
+    await lab.close()
+    assert system.settings() == before
 
 
 async def test_a_guard_that_breaks_stops_the_load_and_says_so(

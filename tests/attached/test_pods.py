@@ -17,6 +17,7 @@ from stand_in_cluster import Pods, StandIn, pod_campaign
 from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
+from workbench.labs.base import LabSettings
 from workbench.labs.cluster import ClusterLab, resizing
 from workbench.measuring.records import Drive
 from workbench.paths import attached_folder
@@ -74,6 +75,25 @@ async def test_its_cpu_is_changed_in_place_while_it_is_loaded_and_at_no_other_ti
     assert "another host" in drive.absent["web", "pressure_cpu_s"]
     assert only_looked_and_resized(fronted)
     await lab.close()
+    assert not list(attached_folder().glob("*"))
+
+
+async def test_a_lab_that_opens_leaves_what_another_of_its_process_is_measuring(
+    system: RunningSystem, fronted: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = await standing(pods(pod_campaign(tmp_path, system.port)))
+    assert lab._standing is not None
+    await lab._standing.entry.allocate(SMALL)
+    lab._jobs.add("load", "workbench-load")
+    noted = {file: file.read_text() for file in attached_folder().glob("*")}
+    assert {file.suffix for file in noted} == {".jobs", ".pods"}
+    other = ClusterLab(lab._campaign, LabSettings("another"))
+    await other.open()
+    await other.close()
+    assert fronted.cpu["limits"]["cpu"] == "350m"
+    assert {file: file.read_text() for file in attached_folder().glob("*")} == noted
+    await lab.close()
+    assert fronted.cpu["limits"]["cpu"] == "800m"
     assert not list(attached_folder().glob("*"))
 
 

@@ -245,11 +245,10 @@ async def test_the_script_does_what_it_is_asked_and_nothing_else(
     await shell.close()
 
 
-async def test_files_of_version_2_are_counted_written_and_put_back(
-    remote: RemoteSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files that this test made stand in for a control group of version 2."""
-    group = tmp_path / "group"
+def of_version_2(
+    remote: RemoteSystem, group: Path, monkeypatch: pytest.MonkeyPatch
+) -> RemoteFunction:
+    """Files that are made in `group` stand in for a control group of version 2."""
     group.mkdir()
     stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
     for name, text in {
@@ -268,22 +267,47 @@ async def test_files_of_version_2_are_counted_written_and_put_back(
 
     monkeypatch.setattr(remote_journal, "mounts_of", mounts_of)
     host = f"root@{remote.address}"
-    shell, journal = RemoteShell(SshAddress.parse(host)), RemoteJournal.new("s", host)
     folders = CgroupFolders("v2", group, group, group)
     held = {group / "cpu.max": "max 50000", group / "memory.max": "max"}
     mine, number = os.getpid(), group.stat().st_ino
     found = RemoteFunctionFound(
         "it", mine, read_start_s(mine), folders, {}, number, own_network=False, held=held
     )
-    function = RemoteFunction(
+    return RemoteFunction(
         "web",
         VnfTemplate("web", summary="", default_vcpu=0.0),
         attached=Attached("web", "pid", str(mine), host=host),
         found=found,
-        shell=shell,
-        journal=journal,
+        shell=RemoteShell(SshAddress.parse(host)),
+        journal=RemoteJournal.new("s", host),
         host_cores=2,
     )
+
+
+async def test_no_less_memory_is_given_than_it_holds_there(
+    remote: RemoteSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would take such a limit of version 2, and end somebody else's process for it."""
+    group = tmp_path / "group"
+    function = of_version_2(remote, group, monkeypatch)
+    (group / "memory.current").write_text(f"{(200 << 20) + 1_000_000}\n")
+    with pytest.raises(LabError, match=r"given 64 MiB of memory: it holds 200 MiB") as caught:
+        await function.allocate(Configuration({"web.memory_bytes": 64 << 20}, {}))
+    assert "Raise the smallest `memory`" in (caught.value.remedy or "")
+    assert (group / "memory.max").read_text() == "max\n"
+    assert not list(attached_folder().glob("*"))
+    await function.allocate(Configuration({"web.memory_bytes": 256 << 20}, {}))
+    assert (group / "memory.max").read_text() == str(256 << 20)
+    await function.journal.restore(function.shell)
+    await function.shell.close()
+
+
+async def test_files_of_version_2_are_counted_written_and_put_back(
+    remote: RemoteSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tmp_path / "group"
+    function = of_version_2(remote, group, monkeypatch)
+    shell, journal, found = function.shell, function.journal, function.found
     assert function.allotted(1) == 2
     counted = await function.counters()
     assert (counted.cpu_s, counted.periods, counted.throttled_periods) == (2.5, 10, 4)

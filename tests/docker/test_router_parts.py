@@ -72,6 +72,23 @@ def test_a_container_gives_its_own_threads_back_and_no_others(
     assert (mounted / "cgroup.procs").read_text() == given_back, "to the root group"
 
 
+def test_a_thread_that_ends_meanwhile_keeps_no_other_from_being_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = tmp_path / "unified"
+    mounted.mkdir()
+    (mounted / "cgroup.procs").touch()
+    for process in ("self", "4712"):
+        (tmp_path / process).mkdir()
+    mount = f"30 23 0:26 / {mounted} rw - cgroup2 cgroup2 rw\n"
+    (tmp_path / "self" / "mountinfo").write_text(mount)
+    (tmp_path / "4712" / "cgroup").write_text(f"0::/docker/{'a' * 64}\n")
+    monkeypatch.setattr(network_threads, "PROC", tmp_path)
+    monkeypatch.setattr(network_threads, "_threads", lambda: iter((4711, 4712)))
+    network_threads.release("a" * 64)
+    assert (mounted / "cgroup.procs").read_text() == "4712"
+
+
 def test_a_process_that_is_gone_has_no_interfaces_to_serve() -> None:
     folders = network_threads.cgroup.CgroupFolders("v1", *[network_threads.PROC] * 3)
     with pytest.raises(OSError, match=r"No such file|Operation not permitted"):

@@ -6,9 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,6 +152,68 @@ async def test_a_function_without_threads_and_a_load_that_is_too_short(
     await short.end()
     assert short.absent["state_s"] == "the load ended before its trace began"
     assert left_in(tracefs) == []
+
+
+class Held:
+    """A step of a trace that lasts until the test lets it go on, in its thread."""
+
+    def __init__(self, step: Callable[..., Any], told: list[str]) -> None:
+        self.begun, self.let, self.done = threading.Event(), threading.Event(), threading.Event()
+        self._step, self._told = step, told
+
+    def __call__(self, *given: object) -> object:
+        self.begun.set()
+        assert self.let.wait(10)
+        try:
+            return self._step(*given)
+        finally:
+            self._told.append("done")
+            self.done.set()
+
+    async def let_go(self, cancelled: asyncio.Task[None]) -> None:
+        """Once whoever waits for it has heard that it is cancelled."""
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.let.set()
+        await asyncio.wait((cancelled,))
+        assert await asyncio.to_thread(self.done.wait, 10)
+
+
+async def test_nothing_is_left_of_a_trace_that_is_cancelled_while_it_is_prepared(
+    tracefs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preparing = Held(kernel_trace._prepare, [])
+    monkeypatch.setattr(kernel_trace, "_prepare", preparing)
+    reader = TraceReader(group(tmp_path, os.getpid()), 0.0, places=(tracefs,))
+    beginning = asyncio.create_task(reader.begin())
+    assert await asyncio.to_thread(preparing.begun.wait, 10)
+    beginning.cancel()
+    await preparing.let_go(beginning)
+    assert beginning.cancelled()
+    assert left_in(tracefs) == []
+    assert reader._guard is None
+
+
+async def test_a_trace_that_ends_while_it_begins_is_stopped_after_it_has_begun(
+    tracefs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be set going again behind the back of who removes it."""
+    told: list[str] = []
+    starting, stop = Held(kernel_trace._start, told), kernel_trace._stop
+
+    def stopped(instance: Path) -> None:
+        told.append("stopped")
+        stop(instance)
+
+    monkeypatch.setattr(kernel_trace, "_start", starting)
+    monkeypatch.setattr(kernel_trace, "_stop", stopped)
+    reader = TraceReader(group(tmp_path, os.getpid()), 0.0, places=(tracefs,))
+    await reader.begin()
+    assert await asyncio.to_thread(starting.begun.wait, 10)
+    await starting.let_go(asyncio.create_task(reader.end()))
+    assert told == ["done", "stopped"]
+    assert left_in(tracefs) == []
+    assert reader.absent["state_s"] == "the load ended before its trace began"
 
 
 def test_nothing_is_left_tracing_by_who_was_killed(tracefs: Path, tmp_path: Path) -> None:

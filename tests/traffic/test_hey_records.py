@@ -7,6 +7,7 @@ import pytest
 
 from workbench.domain.errors import TrafficError
 from workbench.domain.parameters import LoadModel
+from workbench.traffic import hey
 from workbench.traffic.base import Offer, PathFacts
 from workbench.traffic.hey import Hey
 
@@ -52,6 +53,16 @@ def test_clients_that_said_nothing_are_put_back() -> None:
     output = HEADER + "0.2000,0,0,0,0.2000,0.0000,200,0.0000\n"
     records = Hey().parse(replace(OFFER, wl=3), b"", output, 0.0, 1.0)
     assert np.sort(records.start_s[~records.finished]) == pytest.approx([0.0, 0.0, 0.2])
+
+
+def test_a_table_that_is_full_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever hey kept no answers of would read as a client that hangs until the end."""
+    monkeypatch.setattr(hey, "MOST_ANSWERS", 10)
+    rows = [f"0.1000,0,0,0,0.1000,0.0000,200,{0.05 * i:.4f}\n" for i in range(10)]
+    assert len(Hey().parse(OFFER, b"", HEADER + "".join(rows[:9]), 0.0, 1.0)) > 0
+    with pytest.raises(TrafficError, match="its first 10 answers only") as caught:
+        Hey().parse(OFFER, b"", HEADER + "".join(rows), 0.0, 1.0)
+    assert caught.value.remedy == "Shorten the window, or use oha"
 
 
 @pytest.mark.parametrize("output", ["", "Error: no such host\n", HEADER + "a,b,c,d,e,f,g,h\n"])

@@ -1,11 +1,14 @@
-"""Children of this process: signalled so that asyncio still learns how they ended."""
+"""Children of this process: signalled so that asyncio still learns how they ended; and what has to
+be done to its end on every way out."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 
 def signal_child(process: asyncio.subprocess.Process, number: int = signal.SIGKILL) -> None:
@@ -17,3 +20,13 @@ def signal_child(process: asyncio.subprocess.Process, number: int = signal.SIGKI
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.kill(process.pid, number)
+
+
+async def uncancelled(way_out: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, which is bounded, though this is cancelled meanwhile."""
+    task = asyncio.ensure_future(way_out)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))  # a second one does not end it either
+        raise

@@ -13,10 +13,12 @@ import asyncio
 import os
 import platform
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from workbench.measuring.records import Floats
 from workbench.measuring.thread_states import (
@@ -61,6 +63,8 @@ NOT_MOUNTED = (
 )
 _REMOVING = 'cat >/dev/null; echo 0 >"$1/tracing_on"; rmdir "$1"'
 _numbers = count()
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def why_not(places: tuple[Path, ...] | None = None) -> str:
@@ -121,11 +125,14 @@ class TraceReader:
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C ends this process and not what cleans up after it
             )
-            await asyncio.to_thread(_prepare, instance)
+            await _to_its_end(_prepare, instance)
         except OSError as error:
             self._lose(f"the kernel refuses a trace: {error.strerror}")
             await self._remove(instance)
             return
+        except BaseException:  # cancelled, for one
+            await self._remove(instance)
+            raise
         self._instance = instance
         self._tracing = asyncio.create_task(self._trace(instance))
 
@@ -166,7 +173,7 @@ class TraceReader:
             if not 0 < len(self._threads) <= MOST_THREADS:
                 self._lose(f"it has {len(self._threads)} threads; up to {MOST_THREADS} are traced")
                 return
-            self._began_s = await asyncio.to_thread(_start, instance, self._threads)
+            self._began_s = await _to_its_end(_start, instance, self._threads)
             await asyncio.sleep(TRACED_S)
         except OSError as error:
             self._lose(f"the kernel refuses to trace its threads: {error.strerror}")
@@ -214,6 +221,20 @@ class TraceReader:
     def _lose(self, why: str) -> None:
         for name in (STATE_S, CHANGES, TRACED, LOST):
             self.absent.setdefault(name, why)
+
+
+async def _to_its_end(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Do it in a thread, and go on once that has ended, though this is cancelled meanwhile: it
+    would write to an instance that is being removed."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *given, **named))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        while not doing.done():
+            with suppress(asyncio.CancelledError):  # a second one does not end it either
+                await asyncio.wait((doing,))
+        doing.exception()  # of no interest any more
+        raise
 
 
 def _prepare(instance: Path) -> None:

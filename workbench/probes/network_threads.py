@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import errno
 import fcntl
 import os
 import socket
@@ -33,6 +34,7 @@ REMOUNT, RECURSIVE, PRIVATE, READ_ONLY, DETACH = 0x20, 0x4000, 0x40000, 0x1, 0x2
 """Flags of mount(2) and umount2(2)."""
 SIOCETHTOOL, SET_TSO, SET_GRO = 0x8946, 0x1F, 0x2C
 """linux/sockios.h, linux/ethtool.h."""
+INTERFACES = Path("/sys/class/net")
 THREAD_NAME = "napi/"
 APPEARS_S = 0.5
 
@@ -53,12 +55,12 @@ def charge(pid: int, folders: cgroup.CgroupFolders) -> int:
         Where this process may not, or the kernel cannot.
     """
     before = set(_threads())
-    far_ends: list[int] = []
-    _apart(lambda: far_ends.extend(_serve_by_threads(pid)))
-    for index in far_ends:
-        _set(socket.if_indextoname(index), SET_TSO, on=False)
+    served: list[tuple[int, int]] = []
+    _apart(lambda: served.extend(_serve_by_threads(pid)))
+    for name in [_far_end(*numbers) for numbers in served]:
+        _set(name, SET_TSO, on=False)
     deadline = time.monotonic() + APPEARS_S
-    while len(found := set(_threads()) - before) < len(far_ends) and time.monotonic() < deadline:
+    while len(found := set(_threads()) - before) < len(served) and time.monotonic() < deadline:
         time.sleep(0.005)
     for thread in found:
         for folder in {folders.cpu, folders.cpuacct}:
@@ -74,12 +76,15 @@ def release(container_id: str) -> None:
     with suppress(OSError):
         mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
         for thread in _threads():
-            groups = (PROC / str(thread) / "cgroup").read_text()
-            if container_id not in groups:
-                continue
-            for controller in ("cpu", "cpuacct", cgroup.UNIFIED):
-                if container_id in cgroup.parse_membership(groups).get(controller, ""):
-                    (mounts[controller].point / "cgroup.procs").write_text(str(thread))
+            with suppress(OSError):  # it has ended meanwhile; the others have not
+                _give_back(thread, container_id, mounts)
+
+
+def _give_back(thread: int, container_id: str, mounts: dict[str, cgroup.Mount]) -> None:
+    groups = (PROC / str(thread) / "cgroup").read_text()
+    for controller in ("cpu", "cpuacct", cgroup.UNIFIED):
+        if container_id in cgroup.parse_membership(groups).get(controller, ""):
+            (mounts[controller].point / "cgroup.procs").write_text(str(thread))
 
 
 def _threads() -> Iterator[int]:
@@ -90,8 +95,8 @@ def _threads() -> Iterator[int]:
                     yield int(entry.name)
 
 
-def _serve_by_threads(pid: int) -> list[int]:
-    """In the container's network: threads on, gathering on; the indices of the far ends."""
+def _serve_by_threads(pid: int) -> list[tuple[int, int]]:
+    """In the container's network: threads and gathering on; numbers of interfaces and far ends."""
     folder = tempfile.mkdtemp(prefix="vnf-sys-")
     try:
         _call("unshare", _libc.unshare(NEW_MOUNTS))
@@ -115,10 +120,22 @@ def _virtual(interfaces: Path) -> list[Path]:
     return [each for each in sorted(interfaces.iterdir()) if each.name.startswith("eth")]
 
 
-def _serve_by_thread(interface: Path) -> int:
+def _serve_by_thread(interface: Path) -> tuple[int, int]:
     _set(interface.name, SET_GRO, on=True)
     (interface / "threaded").write_text("1")
-    return int((interface / "iflink").read_text())
+    return int((interface / "ifindex").read_text()), int((interface / "iflink").read_text())
+
+
+def _far_end(own: int, far: int) -> str:
+    """The end on this network of a container's interface, by the numbers of both.
+
+    Each network has numbers of its own: what has the right one is its end where it points back, and
+    not an interface that stands for itself. Raises `OSError` where there is none.
+    """
+    name = socket.if_indextoname(far)
+    if far == own or int((INTERFACES / name / "iflink").read_text()) != own:
+        raise OSError(errno.ENODEV, "its interfaces lead to another network than this host's")
+    return name
 
 
 def _set(interface: str, command: int, *, on: bool) -> None:

@@ -23,6 +23,8 @@ HEADER = [
     *("response-time", "DNS+dialup", "DNS", "Request-write", "Response-delay"),
     *("Response-read", "status-code", "offset"),
 ]
+MOST_ANSWERS = 1_000_000
+"""That hey keeps (maxRes in its report.go); it counts later ones and prints no line of them."""
 
 
 class Hey:
@@ -93,6 +95,12 @@ def _rows(output: str, expected_bytes: int, seconds: float) -> RequestRows:
         table = table.reshape(-1, len(HEADER))
     except ValueError as error:
         raise TrafficError(f"hey's output cannot be read: {error}") from error
+    if len(table) >= MOST_ANSWERS:  # clients of later ones would read as hanging
+        raise TrafficError(
+            f"hey tells of its first {MOST_ANSWERS:,} answers only",
+            where="source",
+            remedy="Shorten the window, or use oha",
+        )
     table = table[table[:, 7] < seconds]
     start = table[:, 7]
     end = start + table[:, 0]

@@ -110,6 +110,12 @@ class OwnedJournal(ABC):
                 yield journal
 
     @classmethod
+    def sessions_here(cls) -> frozenset[str]:
+        """Sessions that this process has journals of: one of them may be measuring now."""
+        here = Owner.this_process()
+        return frozenset(journal.session for journal in cls.kept() if journal.owner == here)
+
+    @classmethod
     async def reap(
         cls, alive: frozenset[str] = frozenset(), *, strict: bool = False
     ) -> tuple[str, ...]:

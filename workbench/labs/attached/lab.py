@@ -45,6 +45,7 @@ from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
 from workbench.probes import host, recorders
+from workbench.probes.child_ending import uncancelled
 from workbench.probes.remote_shell import QUIET_S
 from workbench.traffic.base import Offer, PathFacts
 
@@ -135,9 +136,10 @@ class AttachedLab:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        await Journal.reap(strict=True)
-        await CommandJournal.reap()
-        await RemoteJournal.reap()
+        # Sessions of this process are reaped when it is their turn: one may be measuring now.
+        await Journal.reap(Journal.sessions_here(), strict=True)
+        await CommandJournal.reap(CommandJournal.sessions_here())
+        await RemoteJournal.reap(RemoteJournal.sessions_here())
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
             found: FoundFunction | RemoteFunctionFound | FoundDomain
@@ -649,13 +651,3 @@ async def _look_after(functions: list[RunningFunction]) -> None:
         for function in functions:
             if trouble := await function.look():
                 raise trouble
-
-
-async def uncancelled(way_out: Coroutine[Any, Any, None]) -> None:
-    """Do it to its end, which is bounded, though this is cancelled meanwhile."""
-    task = asyncio.ensure_future(way_out)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))  # a second one does not end it either
-        raise

@@ -110,7 +110,27 @@ class RemoteFunction(RunningFunction):
 
     async def limit_memory(self, memory_bytes: int) -> None:
         limits = self.found.limits(RemoteTexts(self._expected, {}))
-        await self._change(limits.of_memory(memory_bytes))
+        changes = limits.of_memory(memory_bytes)
+        held = await self._held_bytes()
+        if held > memory_bytes:  # version 2 takes such a limit, and ends a process for it
+            raise LabError(
+                f"it holds {held / 2**20:.3g} MiB",
+                where=self.place,
+                remedy="Raise the smallest `memory` of its resource parameters",
+            )
+        await self._change(changes)
+
+    async def _held_bytes(self) -> float:
+        """Memory that it holds now, without files that can be read again. Raises `LabError`."""
+        folders = self.found.folders
+        try:
+            seen = await self.shell.read(_counted(folders))
+        except LabError as error:
+            raise self._silent(error) from error
+        try:
+            return counters_of(folders, seen).memory_bytes
+        except (OSError, ValueError, IndexError):
+            raise (await self.look()) or self.as_wanted("its control group is gone") from None
 
     async def _change(self, changes: Sequence[tuple[Path, str]]) -> None:
         for file, wanted in changes:

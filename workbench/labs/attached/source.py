@@ -15,8 +15,9 @@ from workbench.domain.topology import VnfTemplate
 from workbench.labs.components.wiring import SOURCE
 from workbench.labs.netns.groups import Group
 from workbench.labs.netns.namespaces import hold_root
-from workbench.labs.netns.processes import ProcessComponent, work_folder
+from workbench.labs.netns.processes import ProcessComponent, abandon, work_folder
 from workbench.measuring.records import ComponentCounters
+from workbench.probes.child_ending import uncancelled
 from workbench.probes.containers import ContainerProbe
 from workbench.probes.process import PROC
 
@@ -43,11 +44,15 @@ def _has_socket(pid: int) -> bool:
 async def make_source(
     session: str, packages: Path | None, template: VnfTemplate, programs: dict[str, bytes]
 ) -> HostSource:
-    """A source that runs and waits. Raises `LabError`."""
+    """A source that runs and waits. Raises `LabError`, and leaves nothing then."""
     group = Group.make(session, SOURCE)
-    work = work_folder(group.name)
-    work.mkdir(mode=0o700)
-    namespace = await hold_root(packages, work, SHARED_MEMORY, own_network=False)
+    try:
+        work = work_folder(group.name)
+        work.mkdir(mode=0o700)
+        namespace = await hold_root(packages, work, SHARED_MEMORY, own_network=False)
+    except BaseException:
+        await uncancelled(abandon(group, None))
+        raise
     source = HostSource(
         SOURCE,
         template,
@@ -57,7 +62,11 @@ async def make_source(
         group=group,
         environment={},
     )
-    for path, content in programs.items():
-        await source.write(path, content, "755")
-    await source.start()
+    try:
+        for path, content in programs.items():
+            await source.write(path, content, "755")
+        await source.start()
+    except BaseException:
+        await uncancelled(source.remove())
+        raise
     return source

@@ -25,13 +25,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.attached.attached_functions import RunningFunction
 from workbench.labs.attached.journal import AGAIN, OwnedJournal
-from workbench.labs.attached.lab import (
-    AnySource,
-    AttachedLab,
-    AttachedTarget,
-    as_wanted,
-    uncancelled,
-)
+from workbench.labs.attached.lab import AnySource, AttachedLab, AttachedTarget, as_wanted
 from workbench.labs.base import LabCosts, LabSettings, OnUsage
 from workbench.labs.cluster import cluster_api
 from workbench.labs.cluster.cluster_api import (
@@ -56,6 +50,7 @@ from workbench.labs.netns import groups
 from workbench.labs.netns.lab import lacking
 from workbench.measuring.records import Drive, ObservedKey
 from workbench.probes import host
+from workbench.probes.child_ending import uncancelled
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
@@ -96,7 +91,8 @@ class ClusterLab(AttachedLab):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
         for kind in JOURNALS:
-            self._news += await kind.reap()
+            # Sessions of this process are reaped when it is their turn: one may be measuring now.
+            self._news += await kind.reap(kind.sessions_here())
             kind.untold.take()
         self._api = await self._connection.enter_async_context(
             ClusterApi.connected(self._pods.context, self._pods.kubeconfig)

@@ -12,12 +12,12 @@ from typing import Any
 
 from workbench.domain.attaching import LoadJob
 from workbench.domain.errors import LabError, TrafficError
-from workbench.labs.attached.lab import uncancelled
 from workbench.labs.cluster.cluster_api import CONFLICT, FORBIDDEN, ApiRefused, ClusterApi, Json
 from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_manifest import JOB, RUN, Containers, manifest
 from workbench.labs.cluster.job_pod import JobPod, seen_in
 from workbench.labs.cluster.kubelet import AHEAD_S
+from workbench.probes.child_ending import uncancelled
 
 LATE_S = 10.0
 """How long a Job of which no answer said whether it was created is looked for."""

@@ -7,6 +7,7 @@ how its limits are changed.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -184,3 +185,12 @@ class Limits:
     cores: float = 0.0
     pinned: tuple[int, ...] = ()
     memory_bytes: int = 0
+
+
+async def run_within(component: Component, argv: Sequence[str], seconds: float) -> Outcome | None:
+    """Run a program in it; None where that has not ended by then, or holds its output open."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await component.run(argv)
+    except TimeoutError:
+        return None

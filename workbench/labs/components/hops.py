@@ -92,9 +92,12 @@ def quieten(components: Sequence[Component]) -> None:
             continue
         for interface in _interfaces(component):
             with suppress(OSError):
-                end = ends[(interface / "iflink").read_text().strip()]
-                bridge = (_NET / end / "master").resolve().name
-                for name in {end, bridge}:
+                end = _far_end(interface, ends)
+                if end is None:
+                    continue
+                master = _NET / end / "master"
+                names = (end, master.resolve().name) if master.exists() else (end,)
+                for name in names:
                     (_IPV6 / name / "disable_ipv6").write_text("1")
 
 
@@ -141,7 +144,7 @@ def _queues(component: Component) -> Iterator[tuple[str, int]]:
     ends = _ends()
     for interface in _interfaces(component):
         try:
-            peer = ends.get((interface / "iflink").read_text().strip())
+            peer = _far_end(interface, ends)
             if peer is not None:
                 yield f"{component.name} {interface.name}: queue", _count(_NET / peer, "tx_dropped")
             yield f"{component.name} {interface.name}: sending", _count(interface, "tx_dropped")
@@ -150,7 +153,29 @@ def _queues(component: Component) -> Iterator[tuple[str, int]]:
 
 
 def _interfaces(component: Component) -> list[Path]:
-    return sorted(Path(f"/proc/{component.pid}/root{_NET}").glob("eth*"))
+    """Its own: where a lab mounts this host's /sys in it, these would be the host's."""
+    found = sorted(Path(f"/proc/{component.pid}/root{_NET}").glob("eth*"))
+    return [interface for interface in found if not _is_of_this_host(interface)]
+
+
+def _is_of_this_host(interface: Path) -> bool:
+    try:
+        return interface.samefile(_NET / interface.name)
+    except OSError:
+        return False
+
+
+def _far_end(interface: Path, ends: Mapping[str, str]) -> str | None:
+    """This host's end of a component's interface; None where that leads to another network.
+
+    Each network has numbers of its own: what has the right one is its end where it points back, and
+    not an interface that stands for itself. Raises `OSError`.
+    """
+    index, link = ((interface / name).read_text().strip() for name in ("ifindex", "iflink"))
+    end = ends.get(link)
+    if end is None or link == index or (_NET / end / "iflink").read_text().strip() != index:
+        return None
+    return end
 
 
 def _ends() -> dict[str, str]:

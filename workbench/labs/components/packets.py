@@ -16,7 +16,7 @@ from workbench.domain.load_shapes import refusal as refused
 from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
 from workbench.labs.base import DeployedTarget, OnUsage
 from workbench.labs.components import driving, hops
-from workbench.labs.components.component import Component, Outcome
+from workbench.labs.components.component import Component, Outcome, run_within
 from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.components.target import Deployed
 from workbench.labs.components.watching import DriveWatch
@@ -35,6 +35,8 @@ DEFAULT_SIZE = 512
 LISTENING_S = 10.0
 """For which the far end may take to listen."""
 POLL_S, BEGIN_AGAIN_S = 0.02, 0.5
+VERSION_S, PROBE_S = 10.0, 30.0
+"""For which a generator may take to tell its version, and to send the first few packets."""
 FINISHING_S = 5.0
 """For which the far end may go on: it hands over what it counted."""
 SLOWEST_END_S = 30.0
@@ -102,6 +104,7 @@ class Sender:
                 watch, self.generator.packet_argv(offer), offer.seconds, FINISHING_S, on_usage
             )
             if isinstance(self.generator, PairedGenerator):
+                _refuse_failed(self.title, outcome)  # what the far end waits for does not come
                 assert far is not None
                 seen = await _finished(far, FINISHING_S + SLOWEST_END_S)
                 said = outcome.stdout + outcome.stderr
@@ -110,8 +113,9 @@ class Sender:
                     read_pair, self.generator, offer, said, seen, begin_s
                 )
                 counts = _as_sent(counts, watch)
-            else:
+            else:  # whose parser knows its own sentence
                 counts = read_counts(self.generator, offer, outcome.stdout, begin_s)
+                _refuse_failed(self.title, outcome)
         except BaseException:
             if far is not None:
                 far.cancel()
@@ -173,7 +177,13 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
     sender = Sender(deployed, generator, version, "")
     far = await _listening(generator, probe, deployed.component(SINK))
     await put_files(generator, probe, source, sender.held)
-    outcome = await source.run(generator.probe_argv(probe))
+    outcome = await run_within(source, generator.probe_argv(probe), PROBE_S)
+    if outcome is None:
+        raise TrafficError(
+            f"{generator.name} was to send a few packets and has not ended in {PROBE_S:g} s",
+            where="source",
+            remedy="Run it by hand in the source's container",
+        )
     text = await _finished(far, FINISHING_S + SLOWEST_END_S) if far else outcome.stdout
     arrived, seen_from = generator.seen_from(text)
     if not arrived:
@@ -209,8 +219,8 @@ async def _generator(deployed: Deployed) -> tuple[PacketGenerator, str]:
                 "packets",
                 remedy=f"Name one of {', '.join(GENERATORS)} as generator, or none",
             )
-        version = await source.run(generator.version_argv())
-        if version.exit_code == 0:
+        version = await run_within(source, generator.version_argv(), VERSION_S)
+        if version is not None and version.exit_code == 0:
             return generator, generator.parse_version(version.stdout + version.stderr)
     raise TrafficError(
         f"{named or 'no generator of packets'} is {'not ' if named else ''}in the source's image",
@@ -246,7 +256,10 @@ async def _listening(
         program = await sink.begin(generator.far_argv(offer))
         running = asyncio.create_task(program.finish())
         while not running.done() and time.monotonic() < deadline:
-            if (await sink.run(generator.far_ready_argv(offer))).exit_code == 0:
+            ready = await run_within(
+                sink, generator.far_ready_argv(offer), deadline - time.monotonic()
+            )
+            if ready is not None and ready.exit_code == 0:
                 return running
             await asyncio.sleep(POLL_S)
         if time.monotonic() >= deadline:
@@ -272,6 +285,16 @@ async def _finished(far: asyncio.Task[Outcome], latest_s: float) -> str:
     if outcome.exit_code != 0:
         raise TrafficError(f"its far end failed: {outcome.said}", where="sink")
     return outcome.stdout
+
+
+def _refuse_failed(title: str, outcome: Outcome) -> None:
+    """Raises `TrafficError` where a sender says by its exit code that it failed."""
+    if outcome.exit_code != 0:
+        raise TrafficError(
+            f"{title} ended with exit code {outcome.exit_code}: {outcome.said}",
+            where="source",
+            remedy="Run it by hand in the source's container",
+        )
 
 
 def _as_sent(counts: PacketCounts, watch: DriveWatch) -> PacketCounts:

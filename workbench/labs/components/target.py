@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import TypeVar
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
@@ -14,7 +15,13 @@ from workbench.domain.logs import ComponentLog, quoted
 from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.topology import Readiness, Target, VnfTemplate
 from workbench.labs.components import allotments, forwarding, mirroring, wiring
-from workbench.labs.components.component import Component, ComponentMaker, Limits
+from workbench.labs.components.component import (
+    Component,
+    ComponentMaker,
+    Limits,
+    Outcome,
+    run_within,
+)
 from workbench.labs.components.wiring import SINK, SOURCE
 
 FILE_SIZES = "filesize_bytes"
@@ -25,7 +32,12 @@ USUAL_QUALITY_MBPS = 1.0
 """Of movies, where a campaign does not say."""
 SHARED_MEMORY = 64 << 20
 READY_POLL_S = 0.05
+RELOAD_S = 60.0
+"""For which a function may take to read its files again."""
+INITIALIZATION_S = 600.0
+"""For which one command of a campaign may take: it may fill a cache or load rules."""
 
+T = TypeVar("T")
 Upstreams = Sequence[tuple[tuple[str, int], float]]
 """Host and port of what traffic goes on to, each with its share."""
 
@@ -50,6 +62,8 @@ class Deployed:
     uncharged: dict[str, str] = field(default_factory=dict)
     """By router: a sentence why its quota does not hold for what it forwards; empty where it does.
     """
+    made: list[Component] = field(default_factory=list)
+    """All that were made, so that those of a target that does not come up are removed, too."""
 
     @property
     def components(self) -> list[Component]:
@@ -99,7 +113,7 @@ class Deployed:
         # A passive function is on the first network, so that it can be asked whether it is ready.
         places = [(0,), *reversed(wiring.segments(stages, templates))]
         made = iter(
-            await asyncio.gather(
+            await _together(
                 *(
                     self._make(*named, [self.networks[place] for place in on], configuration, sizes)
                     for row, on in zip(rows, places, strict=True)
@@ -193,8 +207,9 @@ class Deployed:
         return f"the last line of {name}'s log: {quoted(line.whole)}"
 
     async def remove(self) -> None:
-        await asyncio.gather(*(component.remove() for component in self.components))
-        self.passive, self.stages = [], []
+        every = {id(component): component for component in (*self.components, *self.made)}
+        await _together(*(component.remove() for component in every.values()))
+        self.passive, self.stages, self.made = [], [], []
 
     async def _make(
         self,
@@ -216,6 +231,7 @@ class Deployed:
             {"FILESIZES": " ".join(map(str, sorted(set(sizes))))} if name == SINK else {},
             SHARED_MEMORY + 2 * sum(sizes),
         )
+        self.made.append(component)
         component.cores, component.pinned = cores, pinned
         component.memory_bytes = memory_bytes
         component.bandwidth_mbps = allotments.bandwidth(configuration, name)
@@ -230,12 +246,20 @@ class Deployed:
             self.uncharged[component.name] = await forwarding.charge(component)
 
     async def _reload(self, component: Component) -> None:
-        outcome = await component.run(component.template.reload)
+        outcome = await run_within(component, component.template.reload, RELOAD_S)
+        given = ", ".join(f"{name}={value}" for name, value in component.settings.items())
+        where = f"container {component.name} ({component.template.name})"
+        if outcome is None:
+            raise LabError(
+                f"its `reload` has not ended in {RELOAD_S:g} s, for {given}",
+                where=where,
+                remedy="Correct `reload` in the template: it ends, and what it starts lets go of "
+                "its output",
+            )
         if outcome.exit_code != 0:
-            given = ", ".join(f"{name}={value}" for name, value in component.settings.items())
             raise LabError(
                 f"it did not take {given}: {outcome.said}",
-                where=f"container {component.name} ({component.template.name})",
+                where=where,
                 remedy="Leave these values out of the campaign's function_parameters",
             )
 
@@ -268,15 +292,18 @@ class Deployed:
         inside = readiness.kind == "command"
         asked = component if inside else self.component(SOURCE)
         argv = probe_argv(readiness, *component.endpoint)
+        said = f"{argv[0]} has not ended"
         while True:
-            outcome = await asked.run(argv)
-            if outcome.exit_code == 0:
-                return
+            outcome = await run_within(asked, argv, deadline - time.monotonic())
+            if outcome is not None:
+                if outcome.exit_code == 0:
+                    return
+                said = outcome.said
             if death := await component.death():
                 raise death
             if time.monotonic() > deadline:
                 raise LabError(
-                    f"it was not ready in {readiness.timeout_s:g} s: {outcome.said}; "
+                    f"it was not ready in {readiness.timeout_s:g} s: {said}; "
                     f"{await component.last_words()}",
                     where=f"{component.place} ({component.template.name})",
                     remedy="Check its readiness and its port in the template",
@@ -288,21 +315,27 @@ class Deployed:
         for initialization in self.campaign.initialization:
             for component in self.components:
                 if component.name == initialization.manager:
-                    outcome = await component.run(initialization.command)
-                    if outcome.exit_code != 0:
+                    outcome = await run_within(component, initialization.command, INITIALIZATION_S)
+                    if outcome is None or outcome.exit_code != 0:
                         raise LabError(
                             f"its initialization command {' '.join(initialization.command)!r} "
-                            f"failed: {outcome.said}",
+                            f"{_failure(outcome, INITIALIZATION_S)}",
                             where=component.place,
                             remedy="Correct it in the campaign",
                         )
 
 
-async def _together(*steps: Awaitable[None]) -> None:
+def _failure(outcome: Outcome | None, seconds: float) -> str:
+    return f"has not ended in {seconds:g} s" if outcome is None else f"failed: {outcome.said}"
+
+
+async def _together(*steps: Awaitable[T]) -> list[T]:
     """Raises the first error of them once all have ended: none goes on behind whoever hears it."""
-    for outcome in await asyncio.gather(*steps, return_exceptions=True):
-        if outcome is not None:
+    outcomes = await asyncio.gather(*steps, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
             raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
 def _files(

@@ -101,10 +101,12 @@ class Group:
                     (folder / "cpuset.cpus").write_text(",".join(map(str, pinned)))
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """The most that it may hold, without swap. `OSError` where it holds more."""
+        """The most that it may hold, without swap where the kernel counts that. `OSError` where it
+        holds more."""
         folder = self.counters.memory
         if self.version == "v2":
-            (folder / "memory.swap.max").write_text("0")
+            if (folder / "memory.swap.max").exists():  # it is not with swapaccount=0
+                (folder / "memory.swap.max").write_text("0")
             (folder / "memory.max").write_text(str(memory_bytes))
             return
         files = [folder / "memory.limit_in_bytes", folder / "memory.memsw.limit_in_bytes"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from workbench.domain.errors import LabError
 from workbench.labs.netns.bridge_firewall import SET_UP
-from workbench.probes.child_ending import signal_child
+from workbench.probes.child_ending import signal_child, uncancelled
 from workbench.probes.process import PROC
 
 READY = b"ready\n"
@@ -114,8 +114,14 @@ async def hold_root(
     size = str(shared_memory_bytes)
     argv = ("unshare", *own, "sh", "-c", HOLD_ROOT, "hold", lower, str(work), size)
     holder = await _begin(argv)
-    children = (PROC / str(holder.pid) / "task" / str(holder.pid) / "children").read_text()
-    return Namespace(holder, int(children.split()[0]))
+    try:
+        children = (PROC / str(holder.pid) / "task" / str(holder.pid) / "children").read_text()
+        return Namespace(holder, int(children.split()[0]))
+    except (OSError, IndexError) as error:
+        await uncancelled(_ended(holder))
+        raise LabError(
+            "a namespace ended as soon as it was made", remedy="See who ended it, and try again"
+        ) from error
 
 
 async def _begin(argv: Sequence[str]) -> asyncio.subprocess.Process:
@@ -135,12 +141,19 @@ async def _begin(argv: Sequence[str]) -> asyncio.subprocess.Process:
             said = (await holder.stderr.read()).decode(errors="replace").strip()
     except TimeoutError:
         said = f"nothing within {PATIENCE_S:g} s"
-    signal_child(holder)
-    await holder.wait()
+    except BaseException:
+        await uncancelled(_ended(holder))
+        raise
+    await uncancelled(_ended(holder))
     raise LabError(
         f"a namespace cannot be made: {said or 'its process ended without a word'}",
         remedy="Run as root on Linux, outside of a container that forbids namespaces and mounts",
     )
+
+
+async def _ended(holder: asyncio.subprocess.Process) -> None:
+    signal_child(holder)
+    await holder.wait()
 
 
 ADDRESSES = 250
@@ -160,9 +173,14 @@ class Bridge:
     async def make(cls, number: int, rules: str = "") -> Bridge:
         """A new one, whose packets pass `rules` as `iptables-restore` reads them."""
         namespace = await hold_network()
-        await set_links(namespace.network, "link add bridge type bridge", "link set bridge up")
-        if rules:
-            await _inside(("nsenter", f"--net={namespace.network}", "sh", "-ec", SET_UP), rules)
+        try:
+            await set_links(namespace.network, "link add bridge type bridge", "link set bridge up")
+            if rules:
+                inside = ("nsenter", f"--net={namespace.network}", "sh", "-ec", SET_UP)
+                await _inside(inside, rules)
+        except BaseException:
+            await uncancelled(namespace.end())
+            raise
         return cls(namespace, number)
 
     async def connect(self, component: Namespace, interface: str) -> str:

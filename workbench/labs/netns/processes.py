@@ -19,7 +19,7 @@ from workbench.labs.components.environment import FORWARDING, SYSCTLS, expand
 from workbench.labs.netns.groups import Group
 from workbench.labs.netns.namespaces import PATH, Bridge, Namespace, hold_root, set_kernel
 from workbench.measuring.records import ComponentCounters
-from workbench.probes.child_ending import signal_child
+from workbench.probes.child_ending import signal_child, uncancelled
 from workbench.probes.containers import ContainerProbe
 
 TAIL = 200
@@ -245,13 +245,19 @@ class ProcessComponent(Component):
 
     async def remove(self) -> None:
         await self._end_programs()
-        await self.namespace.end()
-        until = time.monotonic() + PATIENCE_S
-        # The kernel rings no bell for us.
-        while not self.group.remove() and time.monotonic() < until:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_S)
-        with suppress(OSError):
-            work_folder(self.group.name).rmdir()
+        await abandon(self.group, self.namespace)
+
+
+async def abandon(group: Group, namespace: Namespace | None) -> None:
+    """End and remove what was made for a component: all that runs there, its group, its folder."""
+    if namespace is not None:
+        await namespace.end()
+    until = time.monotonic() + PATIENCE_S
+    # The kernel rings no bell for us.
+    while not group.remove() and time.monotonic() < until:  # noqa: ASYNC110
+        await asyncio.sleep(POLL_S)
+    with suppress(OSError):
+        work_folder(group.name).rmdir()
 
 
 @dataclass(frozen=True)
@@ -276,11 +282,15 @@ class ProcessMaker:
     ) -> ProcessComponent:
         held = await self.hold(name, template, networks, environment, shared_memory_bytes)
         component = ProcessComponent.at(held)
-        await component.limit_cpu(limits.cores, limits.pinned)
-        if limits.memory_bytes:
-            await component.limit_memory(limits.memory_bytes)
-        for path, content in self.programs.get(template.name, {}).items():
-            await component.write(path, content, "755")
+        try:
+            await component.limit_cpu(limits.cores, limits.pinned)
+            if limits.memory_bytes:
+                await component.limit_memory(limits.memory_bytes)
+            for path, content in self.programs.get(template.name, {}).items():
+                await component.write(path, content, "755")
+        except BaseException:
+            await uncancelled(component.remove())
+            raise
         return component
 
     async def hold(
@@ -291,17 +301,23 @@ class ProcessMaker:
         environment: Mapping[str, str],
         shared_memory_bytes: int,
     ) -> Held:
-        """Namespaces and a group for a component, on its networks. Raises `LabError`."""
+        """Namespaces and a group for a component, on its networks. Raises `LabError`, and leaves
+        nothing then."""
         where = f"template {template.name}"
         given = {key: expand(value, where) for key, value in template.environment.items()}
         group = Group.make(self.session, name)
-        work = work_folder(group.name)
-        work.mkdir(mode=0o700)
-        namespace = await hold_root(self.packages, work, shared_memory_bytes)
-        forwards = template.passage == "router"
-        await set_kernel(namespace, {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS)
-        addresses = [
-            await self.networks[network].connect(namespace, f"eth{number}")
-            for number, network in enumerate(networks)
-        ]
+        namespace: Namespace | None = None
+        try:
+            work = work_folder(group.name)
+            work.mkdir(mode=0o700)
+            namespace = await hold_root(self.packages, work, shared_memory_bytes)
+            forwards = template.passage == "router"
+            await set_kernel(namespace, {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS)
+            addresses = [
+                await self.networks[network].connect(namespace, f"eth{number}")
+                for number, network in enumerate(networks)
+            ]
+        except BaseException:
+            await uncancelled(abandon(group, namespace))
+            raise
         return Held(name, template, namespace, group, {**given, **environment}, addresses[0])
