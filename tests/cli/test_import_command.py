@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from driving import Workbench
 from published_counters import co_located, experiments
+
+from workbench.cli import headless
+from workbench.cli.context import settings
+from workbench.cli.importing import import_table
 
 ROWS = "\n".join(
     f"mine,{clients},{rate},{1e3 * clients / rate:.6g},{share}"
@@ -55,3 +60,26 @@ def test_who_brings_counters_is_told_what_learns_from_them(
     refused = workbench.run("import", str(given), expect=2)
     assert f"Learn from them: workbench counters {given}" in refused.stderr
     assert not list((workbench.root / "sessions").glob("*.duckdb"))
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> tuple[Path, Path]:
+    """A table, and the mapping that says what its columns are."""
+    table, mapping = tmp_path / "theirs.csv", tmp_path / "theirs.yaml"
+    table.write_text(f"function,clients,rps,latency,cpu\n{ROWS}\n", encoding="utf-8")
+    mapping.write_text(MAPPING, encoding="utf-8")
+    return table, mapping
+
+
+def test_what_the_run_came_to_is_the_exit_code(
+    theirs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failed(*_: object, **__: object) -> int:
+        return 3
+
+    monkeypatch.setattr(headless, "run_headless", failed)
+    monkeypatch.setattr(settings, "workspace", tmp_path)
+    table, mapping = theirs
+    with pytest.raises(typer.Exit) as ended:
+        import_table(table, None, str(mapping), 0.1, dry_run=False)
+    assert ended.value.exit_code == 3

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from workbench.descriptors.mapping import MappingText
 
@@ -95,4 +97,4 @@ def import_table(
         session=name,
         lab=lab,
     )
-    execute(run_headless(command, json=False, http=None))
+    raise typer.Exit(execute(run_headless(command, json=False, http=None)))
