@@ -12,6 +12,7 @@ from published_counters import co_located, experiments
 from workbench.cli import headless
 from workbench.cli.context import settings
 from workbench.cli.importing import import_table
+from workbench.domain.errors import WRONG_USE, WorkbenchError
 
 ROWS = "\n".join(
     f"mine,{clients},{rate},{1e3 * clients / rate:.6g},{share}"
@@ -83,3 +84,32 @@ def test_what_the_run_came_to_is_the_exit_code(
     with pytest.raises(typer.Exit) as ended:
         import_table(table, None, str(mapping), 0.1, dry_run=False)
     assert ended.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("taken", "there is a session 'taken' already"),
+        ("demo-real", "the name of a recording"),
+        ("../../x", "cannot be the name of a session"),
+        ("other", "is there already and says something else"),
+    ],
+)
+def test_nothing_is_written_for_a_name_that_is_refused(
+    theirs: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    phrase: str,
+) -> None:
+    root = tmp_path / "above" / "workspace"
+    for file in ("sessions/taken.duckdb", "templates/campaigns/other.yaml"):
+        (root / file).parent.mkdir(parents=True)
+        (root / file).write_bytes(b"\xff")  # which is no UTF-8
+    before = set(tmp_path.rglob("*"))
+    monkeypatch.setattr(settings, "workspace", root)
+    table, mapping = theirs
+    with pytest.raises(WorkbenchError, match=phrase) as refused:
+        import_table(table, name, str(mapping), 0.1, dry_run=False)
+    assert refused.value.exit_code == WRONG_USE
+    assert set(tmp_path.rglob("*")) == before
