@@ -25,12 +25,13 @@ def grafana(
     from importlib import resources
 
     from workbench.cli.context import put
+    from workbench.paths import expanded
 
     text = resources.files("workbench.exports").joinpath("grafana_dashboard.json").read_text()
     if output is None:
         put(text.rstrip("\n"))
         return
-    path = output.expanduser()
+    path = expanded(output)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     put(str(path))

@@ -237,6 +237,7 @@ def samples(
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ExportSession
     from workbench.domain.tables import flat_columns_and_rows
+    from workbench.paths import absolute
 
     if format is TableFormat.PARQUET or output is not None:
         if output is None:
@@ -251,7 +252,7 @@ def samples(
                 remedy="Redirect the output instead",
             )
         reply = ask_patiently(
-            ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
+            ExportSession(session_name(name), format.value, str(absolute(output)))
         )
         for warning in reply.warnings:
             say(f"warning: {warning}")
@@ -309,10 +310,11 @@ def export(
     """
     from workbench.cli.context import ask_patiently, put, say, session_name
     from workbench.domain.messages import ExportRecommendation, ExportSession
+    from workbench.paths import absolute
 
     if recommendation is None:
         _must_be_of_sessions(as_)
-    destination = str(output.expanduser().absolute()) if output else None
+    destination = str(absolute(output)) if output else None
     session = session_name(name)
     reply = ask_patiently(
         ExportSession(session, as_, destination)
@@ -376,6 +378,7 @@ def import_recording(
     from workbench.cli.importing import import_table, must_make_a_session
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ImportBundle
+    from workbench.paths import absolute
 
     if mapping is None:
         must_make_a_session(bundle)
@@ -390,7 +393,7 @@ def import_recording(
         )
     if signers is not None:
         say_who_signed(bundle, signers)
-    reply = ask_patiently(ImportBundle(str(bundle.expanduser().absolute()), session))
+    reply = ask_patiently(ImportBundle(str(absolute(bundle)), session))
     put(reply.session)
 
 
@@ -411,8 +414,9 @@ def rescue(
     """
     from workbench.cli.context import ask, current_workspace, put
     from workbench.domain.housekeeping import RescueSession
+    from workbench.paths import absolute
 
-    folder = to.expanduser().absolute() if to else None
+    folder = absolute(to) if to else None
     reply = ask(RescueSession(name, str(folder) if folder else None))
     put(str((folder or current_workspace().sessions) / f"{reply.session}.duckdb"))
 
