@@ -110,3 +110,25 @@ async def test_a_session_is_read_on_where_its_second_copy_cannot_be_written(
     in_the_way.rmdir()
     async with library.writing(SESSION) as channel:
         await channel.record(Noted("info", "written"))
+
+
+async def test_who_resumes_waits_for_those_who_read_and_keeps_those_who_follow(
+    library: Library,
+) -> None:
+    async with library.borrow(SESSION) as channel:
+        following = channel.follow()
+        async with library.borrow(SESSION) as same:
+            first_page = await same.file.samples(0, 6)
+            reviving = asyncio.create_task(library.revive(SESSION))
+            done, _ = await asyncio.wait([reviving], timeout=0.2)
+            assert not done, "somebody reads still"
+            ids = {sample.id for sample in (*first_page, *await same.file.samples(6, 6))}
+            assert len(ids) == 12
+        async with asyncio.timeout(30):
+            run = await reviving
+        await run.record(Noted("info", "resumed"))
+        event = await anext(following)
+        channel.unfollow(following)
+    await library.release(run)
+    assert isinstance(event, Event)
+    assert event.fact == Noted("info", "resumed")
