@@ -25,6 +25,7 @@ def grafana(
     from importlib import resources
 
     from workbench.cli.context import put
+    from workbench.domain.errors import UsageError
     from workbench.paths import expanded
 
     text = resources.files("workbench.exports").joinpath("grafana_dashboard.json").read_text()
@@ -32,6 +33,13 @@ def grafana(
         put(text.rstrip("\n"))
         return
     path = expanded(output)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            remedy="Choose another file (--output)",
+        ) from None
     put(str(path))

@@ -101,7 +101,7 @@ class SshServer:
                 server_version="workbench",
                 backlog=limits.half_open,
             )
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise cannot_listen(error, host, port, "Choose another --host or --port") from None
         self._watching = asyncio.create_task(self._watch(), name="serve watch")
         listening = self._acceptor.get_port()
