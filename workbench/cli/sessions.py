@@ -18,7 +18,7 @@ from workbench.cli.completion import (
     sessions,
     sessions_and_recordings,
 )
-from workbench.cli.option_values import with_values
+from workbench.cli.option_values import refuse_ignored, with_values
 from workbench.cli.profile_options import ProfilesGiven
 from workbench.cli.session_words import comparison, explain
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
@@ -146,6 +146,7 @@ def show(
             plot=picture.plot,
         )
         return
+    refuse_ignored(picture, "screen", "plot", "size", "theme", remedy="Add --export-svg FILE")
     if logs:
         from workbench.cli.session_logs import put_logs
 
@@ -196,12 +197,12 @@ def compare(
     if asked.chain is not None:
         compare_with_profiles(first, second, asked.chain, asked, given, json=json)
         return
-    if second is None or asked.kpi or asked.rule or given != ProfilesGiven():
+    if second is None or asked != ChainGiven() or given != ProfilesGiven():
         raise UsageError(
             "compares two sessions, or a chain with its functions' profiles",
             where="compare",
-            remedy="Give two sessions and none of --kpi, --rule, --profiles, --signers, --insist; "
-            "or one and --chain",
+            remedy="Give two sessions and none of --kpi, --rule, --shared-cores, --profiles, "
+            "--signers, --insist; or one and --chain",
         )
     names = session_name(first), session_name(second)
     reply = ask_patiently(CompareSessions(*names), *names)
