@@ -100,14 +100,49 @@ def workspace(given: Path | None = None) -> Workspace:
     """The workspace: as given, else `WORKBENCH_WORKSPACE`, else here, else the data folder.
 
     *Here* counts only where the current folder holds `sessions/`. Nothing is created.
+
+    Raises `UsageError` for a user that is not known, and from a folder that was removed.
     """
-    if given is not None:
-        return Workspace(given.expanduser().resolve())
-    if named := os.environ.get(WORKSPACE_VARIABLE):
-        return Workspace(Path(named).expanduser().resolve())
-    if (Path.cwd() / "sessions").is_dir():
-        return Workspace(Path.cwd().resolve())
+    named = given or os.environ.get(WORKSPACE_VARIABLE)
+    if named:
+        return Workspace(_resolved(Path(named)))
+    here = _resolved(Path())
+    if (here / "sessions").is_dir():
+        return Workspace(here)
     return Workspace(Path(platformdirs.user_data_dir(APPLICATION)))
+
+
+def expanded(path: Path | str) -> Path:
+    """A path as somebody types it: `~` is a home. Raises `UsageError` for nobody's."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(
+            "begins with a user that this host does not know",
+            where=str(path),
+            remedy="Write the folder out",
+        ) from None
+
+
+def absolute(path: Path | str) -> Path:
+    """The same, from the root. Raises `UsageError` also from a folder that was removed."""
+    try:
+        return expanded(path).absolute()
+    except FileNotFoundError:
+        raise _removed() from None
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return expanded(path).resolve()
+    except FileNotFoundError:
+        raise _removed() from None
+    except RuntimeError:  # Python 3.12; later ones leave such a path as it is
+        raise UsageError("is a link to itself", where=str(path), remedy="Remove it") from None
+
+
+def _removed() -> UsageError:
+    return UsageError("the current folder was removed", remedy="Go to another one (cd)")
 
 
 def runtime_folder() -> Path:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from driving import Workbench
 from published_counters import co_located, experiments
+
+from workbench.cli import headless
+from workbench.cli.context import settings
+from workbench.cli.importing import import_table
+from workbench.domain.errors import WRONG_USE, WorkbenchError
 
 ROWS = "\n".join(
     f"mine,{clients},{rate},{1e3 * clients / rate:.6g},{share}"
@@ -55,3 +61,55 @@ def test_who_brings_counters_is_told_what_learns_from_them(
     refused = workbench.run("import", str(given), expect=2)
     assert f"Learn from them: workbench counters {given}" in refused.stderr
     assert not list((workbench.root / "sessions").glob("*.duckdb"))
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> tuple[Path, Path]:
+    """A table, and the mapping that says what its columns are."""
+    table, mapping = tmp_path / "theirs.csv", tmp_path / "theirs.yaml"
+    table.write_text(f"function,clients,rps,latency,cpu\n{ROWS}\n", encoding="utf-8")
+    mapping.write_text(MAPPING, encoding="utf-8")
+    return table, mapping
+
+
+def test_what_the_run_came_to_is_the_exit_code(
+    theirs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failed(*_: object, **__: object) -> int:
+        return 3
+
+    monkeypatch.setattr(headless, "run_headless", failed)
+    monkeypatch.setattr(settings, "workspace", tmp_path)
+    table, mapping = theirs
+    with pytest.raises(typer.Exit) as ended:
+        import_table(table, None, str(mapping), 0.1, dry_run=False)
+    assert ended.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("taken", "there is a session 'taken' already"),
+        ("demo-real", "the name of a recording"),
+        ("../../x", "cannot be the name of a session"),
+        ("other", "is there already and says something else"),
+    ],
+)
+def test_nothing_is_written_for_a_name_that_is_refused(
+    theirs: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    phrase: str,
+) -> None:
+    root = tmp_path / "above" / "workspace"
+    for file in ("sessions/taken.duckdb", "templates/campaigns/other.yaml"):
+        (root / file).parent.mkdir(parents=True)
+        (root / file).write_bytes(b"\xff")  # which is no UTF-8
+    before = set(tmp_path.rglob("*"))
+    monkeypatch.setattr(settings, "workspace", root)
+    table, mapping = theirs
+    with pytest.raises(WorkbenchError, match=phrase) as refused:
+        import_table(table, name, str(mapping), 0.1, dry_run=False)
+    assert refused.value.exit_code == WRONG_USE
+    assert set(tmp_path.rglob("*")) == before

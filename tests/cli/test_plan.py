@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,18 @@ def test_a_campaign_of_nine_parameters_is_planned(workbench: Workbench) -> None:
     assert costs["uniform"]["figure"] == "scaled"
     assert "of 512 configurations" in costs["uniform"]["note"]
     assert costs["uniform"]["samples"] == plan["samples"], "each configuration takes all it may"
+
+
+def test_a_recording_is_found_from_the_folder_in_which_it_was_typed(
+    served: Workbench,
+    small_campaign: Path,
+    small_session: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The engine stands in another one."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    recording = Path(shutil.copy(small_session, elsewhere / "theirs.duckdb"))
+    there = Workbench(elsewhere, served.runtime, {"WORKBENCH_WORKSPACE": str(served.root)})
+    lab = f"recorded:./{recording.name}"
+    plan = there.json("plan", str(small_campaign), "--lab", lab, "--json")
+    assert plan["lab"] == f"recorded:{recording}"

@@ -10,6 +10,7 @@ import pytest
 
 from workbench.cli import headless
 from workbench.cli.context import LinesApart
+from workbench.domain.errors import EngineError
 from workbench.domain.events import Event, Noted, Progress, RunFinished
 from workbench.domain.lab import OHA_LATER
 from workbench.domain.messages import Request, RunAccepted, RunCampaign
@@ -136,3 +137,42 @@ async def test_what_becomes_of_oha_is_said_before_how_the_run_ended(
     assert ("`workbench images build`" in about_oha) is here
     assert ("is being built for later sessions" in about_oha) is not here
     assert busy in last
+
+
+@pytest.mark.parametrize("error", [None, EngineError("the link broke"), ValueError("a defect")])
+async def test_whatever_ends_a_run_its_bar_is_closed(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the terminal is left without its cursor."""
+    closed: list[bool] = []
+
+    class Report(headless._JsonLines):
+        def close(self) -> None:
+            closed.append(True)
+
+    class Elsewhere:
+        async def ask(self, request: Request) -> RunAccepted:
+            return RunAccepted("s")
+
+    @asynccontextmanager
+    async def client_of(own: object) -> AsyncIterator[Elsewhere]:
+        yield Elsewhere()
+
+    @asynccontextmanager
+    async def telling(*arguments: object, **options: object) -> AsyncIterator[None]:
+        yield
+
+    async def changes(client: object, session: str) -> AsyncIterator[Event]:
+        if error is not None:
+            raise error
+        for event in ():
+            yield event
+
+    for name, stand_in in (
+        *(("client_of", client_of), ("telling", telling), ("_changes", changes)),
+        ("_report", lambda session, json: Report()),
+    ):
+        monkeypatch.setattr(headless, name, stand_in)
+    with pytest.raises(type(error or EngineError(""))):
+        await headless.run_headless(RunCampaign("demo"), json=False, http=None)
+    assert closed

@@ -15,6 +15,8 @@ from driving import Workbench
 from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
 from forked_commands import Started
 
+from workbench.cli.context import settings
+from workbench.cli.host import _stop
 from workbench.domain.errors import EngineError, SessionError
 from workbench.domain.events import Event, Noted, PointAsked, Progress, SampleTaken, Tick
 from workbench.domain.messages import (
@@ -27,6 +29,7 @@ from workbench.domain.messages import (
 from workbench.engine import core
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
+from workbench.engine.sessions.library import Library
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
@@ -236,3 +239,24 @@ async def test_it_does_not_wait_for_a_screen_that_stays(
         async with asyncio.timeout(60):
             await engine.until_left()
         assert engine.clients == 1
+
+
+async def test_who_stops_an_engine_waits_until_its_sessions_are_closed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "workspace", workspace.root)
+    close = Library.close
+    has_ended: list[bool] = []
+
+    async def slowly(library: Library) -> None:
+        assert not workspace.socket.exists()
+        await asyncio.wait([stopping], timeout=0.5)
+        has_ended.append(stopping.done())
+        await close(library)
+
+    monkeypatch.setattr(Library, "close", slowly)
+    async with serving(workspace) as engine:
+        stopping = asyncio.create_task(_stop())
+        await engine.stopping.wait()
+    assert await stopping
+    assert has_ended == [False]

@@ -14,6 +14,7 @@ from workbench.domain.events import Event, Noted, SampleTaken
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
+from workbench.store.acknowledged import beside
 from workbench.store.session_file import SessionFile
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
@@ -92,3 +93,42 @@ async def test_nothing_is_kept_of_names_that_were_asked_for(library: Library) ->
                 pass
     kept = (library._users, library._opening, library._returned, library.modelling)
     assert [len(each) for each in kept] == [0, 0, 0, 0]
+
+
+async def test_a_session_is_read_on_where_its_second_copy_cannot_be_written(
+    library: Library,
+) -> None:
+    async with library.borrow(SESSION) as channel:
+        assert len(await channel.file.samples()) == 12
+    in_the_way = beside(library.file_of(SESSION))
+    in_the_way.mkdir()
+    with pytest.raises(SessionError, match="Is a directory"):
+        async with library.writing(SESSION):
+            pass
+    async with library.borrow(SESSION) as channel:
+        assert len(await channel.file.samples()) == 12
+    in_the_way.rmdir()
+    async with library.writing(SESSION) as channel:
+        await channel.record(Noted("info", "written"))
+
+
+async def test_who_resumes_waits_for_those_who_read_and_keeps_those_who_follow(
+    library: Library,
+) -> None:
+    async with library.borrow(SESSION) as channel:
+        following = channel.follow()
+        async with library.borrow(SESSION) as same:
+            first_page = await same.file.samples(0, 6)
+            reviving = asyncio.create_task(library.revive(SESSION))
+            done, _ = await asyncio.wait([reviving], timeout=0.2)
+            assert not done, "somebody reads still"
+            ids = {sample.id for sample in (*first_page, *await same.file.samples(6, 6))}
+            assert len(ids) == 12
+        async with asyncio.timeout(30):
+            run = await reviving
+        await run.record(Noted("info", "resumed"))
+        event = await anext(following)
+        channel.unfollow(following)
+    await library.release(run)
+    assert isinstance(event, Event)
+    assert event.fact == Noted("info", "resumed")

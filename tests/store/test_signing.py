@@ -110,3 +110,9 @@ async def test_what_cannot_be_signed_says_so(bundle: Path, tmp_path: Path) -> No
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(SessionError, match="does not have the digest of every table"):
         sign(bundle, tmp_path / "ours")
+
+
+async def test_a_signature_that_cannot_be_written_is_said(bundle: Path, tmp_path: Path) -> None:
+    (bundle / SIGNATURE).mkdir()  # in its place
+    with pytest.raises(SessionError, match="cannot be written: Is a directory"):
+        sign(bundle, key(tmp_path, "vendor"))

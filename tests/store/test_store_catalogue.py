@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,9 @@ from workbench.domain.errors import SessionUnknown, UsageError
 from workbench.paths import Workspace
 from workbench.store import catalogue
 from workbench.store.session_file import SessionFile
+
+NOBODY = 65534
+"""The user of that name."""
 
 
 @pytest.fixture
@@ -235,3 +241,37 @@ async def test_the_engine_s_word_is_remembered(workspace: Workspace, tmp_path: P
     await session.close()
     catalogue.record(workspace, summary)
     assert catalogue.list_sessions(workspace, tmp_path / "none") == (summary,)
+
+
+async def test_a_bundle_with_a_link_that_leads_nowhere_is_listed(
+    workspace: Workspace, recordings: Path
+) -> None:
+    bundle = shutil.copytree(recordings / "haproxy-sim", workspace.sessions / "linked.bundle")
+    (bundle / "notes.txt").symlink_to("nowhere")
+    (workspace.sessions / "itself").symlink_to("itself")
+    listed = {summary.name: summary for summary in catalogue.list_sessions(workspace, recordings)}
+    assert listed.keys() == {"linked", "haproxy-sim"}
+    assert listed["linked"].size_bytes == listed["haproxy-sim"].size_bytes
+
+
+@pytest.fixture
+def of_another() -> Iterator[Path]:
+    """A folder that may be listed, in which `sessions/closed` may not be looked into."""
+    with tempfile.TemporaryDirectory(prefix="wb-") as folder:
+        closed = Path(folder, "sessions", "closed")
+        closed.mkdir(parents=True)
+        Path(folder).chmod(0o755)
+        closed.chmod(0)
+        is_root = os.geteuid() == 0
+        if is_root:  # whom no mode stops
+            os.seteuid(NOBODY)
+        yield Path(folder)
+        if is_root:
+            os.seteuid(0)
+        closed.chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_left_out(of_another: Path) -> None:
+    workspace, none = Workspace(of_another), of_another / "none"
+    assert catalogue.list_sessions(workspace, none) == ()
+    assert catalogue.fresh_name(workspace, "demo") == "demo-1"

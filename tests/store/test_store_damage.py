@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from session_making import EPOCH, closed_session, created, facts, make_session
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Noted, RunPaused
+from workbench.store.acknowledged import Acknowledged, beside
 from workbench.store.session_file import SessionFile
 
 LONG = pytest.mark.long
@@ -425,3 +427,27 @@ async def test_waiting_appends_hear_of_a_closed_session(tmp_path: Path) -> None:
     await session.close()
     with pytest.raises(SessionError, match="not open for writing"):
         await session.append(Noted("info", "late"), at=time.time())
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_no_room_for_the_second_copy_is_a_sentence_and_nobody_waits_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.duckdb"
+    session = await make_session(path)
+    monkeypatch.setattr(Acknowledged, "restart", no_room)
+    with pytest.raises(SessionError, match="the disk is full"):
+        await asyncio.wait_for(session.checkpoint(), 10)
+    last = (await session.append(RunPaused("me"), at=EPOCH)).seq
+    await session.close()
+    with pytest.raises(SessionError, match="the disk is full"):
+        await SessionFile.open(path)
+    opened = {each.resolve() for each in Path("/proc/self/fd").iterdir()}
+    assert not opened & {path, beside(path)}
+    monkeypatch.undo()
+    session = await SessionFile.open(path)
+    assert (session.warnings, session.last_seq) == ((), last)
+    await session.close()

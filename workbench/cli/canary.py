@@ -11,7 +11,7 @@ import typer
 
 from workbench.cli.completion import chains, sessions
 from workbench.cli.context import finite
-from workbench.cli.option_values import with_values
+from workbench.cli.option_values import refuse_ignored, with_values
 from workbench.cli.run import BudgetOption
 from workbench.cli.spans import seconds
 from workbench.domain import departures
@@ -97,11 +97,13 @@ class DecisionGiven:
 
     @property
     def decided(self) -> Literal["accept", "reject", ""]:
-        """Raises `UsageError` where it is both."""
+        """Raises `UsageError` where it is both, or neither and there is a reason."""
         from workbench.domain.errors import UsageError
 
         if self.accept and self.reject:
             raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
+        if not (self.accept or self.reject):
+            refuse_ignored(self, "why", remedy="Add --accept or --reject, or leave it out")
         return "accept" if self.accept else "reject" if self.reject else ""
 
 

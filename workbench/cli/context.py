@@ -499,9 +499,14 @@ NOT_WRITTEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUO
 def unwritable(error: BaseException) -> SessionError | None:
     """What to say of a workspace that cannot be written; None where the error is of something
     else."""
+    from workbench.domain.errors import UsageError
+
     if not (isinstance(error, OSError) and error.errno in NOT_WRITTEN and error.filename):
         return None
-    within = Path(os.fsdecode(error.filename)).is_relative_to(current_workspace().root)
+    try:
+        within = Path(os.fsdecode(error.filename)).is_relative_to(current_workspace().root)
+    except UsageError:  # there is no workspace that it could lie in
+        return None
     return _cannot_write(error) if within else None
 
 
@@ -517,19 +522,19 @@ def _cannot_write(error: OSError) -> SessionError:
 
 def log_unexpected(error: BaseException) -> Path | None:
     """Write a stack trace to the log file; returns where that is, None where it was refused."""
+    from workbench.domain.errors import UsageError
     from workbench.log import logger, open_log
 
-    path = current_workspace().log
-
-    def size() -> int:
+    def size(path: Path) -> int:
         return path.stat().st_size if path.exists() else 0
 
     try:
-        before, close = size(), open_log(path)
+        path = current_workspace().log
+        before, close = size(path), open_log(path)
         logger("cli").error("unexpected error", exc_info=error)
         close()
-        return path if size() != before else None
-    except OSError:  # the sentence on the terminal is what is left then
+        return path if size(path) != before else None
+    except (OSError, UsageError):  # the sentence on the terminal is what is left then
         return None
 
 

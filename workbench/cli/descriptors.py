@@ -127,7 +127,7 @@ def plan(
     Example: workbench plan table2 --fit --budget 8h
     """
     from workbench.cli.context import ask_patiently, put, put_json, say
-    from workbench.cli.run import _absolute
+    from workbench.cli.run import _absolute, _absolute_recording
     from workbench.cli.spans import seconds
     from workbench.cli.tables import whole
     from workbench.domain import plan_tables
@@ -139,7 +139,7 @@ def plan(
     reply = ask_patiently(
         PlanCampaign(
             _absolute(campaign),
-            lab,
+            _absolute_recording(lab),
             seed,
             seconds(budget),
             room.fit,

@@ -25,12 +25,21 @@ def grafana(
     from importlib import resources
 
     from workbench.cli.context import put
+    from workbench.domain.errors import UsageError
+    from workbench.paths import expanded
 
     text = resources.files("workbench.exports").joinpath("grafana_dashboard.json").read_text()
     if output is None:
         put(text.rstrip("\n"))
         return
-    path = output.expanduser()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path = expanded(output)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            remedy="Choose another file (--output)",
+        ) from None
     put(str(path))

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
@@ -68,7 +68,7 @@ async def run_headless(
     it already, the campaign is submitted there and followed. What others submit here meanwhile is
     measured to its end.
     """
-    async with client_of(lambda: _serving(http)) as client:
+    async with client_of(lambda: _serving(http)) as client, AsyncExitStack() as until_then:
         if http is not None:
             say(f"/status and /metrics are at http://{await http_door(client)}")
         before = await _last_seq(client, command)
@@ -82,7 +82,8 @@ async def run_headless(
             say(f"queued: {accepted.queued_behind} is measuring on this host")
         stop = _Interrupts(client, accepted.session)
         on_interrupt(stop.interrupt)
-        report = _report(accepted.session, json)
+        # Whatever ends it: a bar that is not closed leaves a terminal without its cursor.
+        report = until_then.enter_context(closing(_report(accepted.session, json)))
         view, without_oha = SessionView(accepted.session), False
         async for change in _changes(client, accepted.session):
             if isinstance(change, Event):
@@ -102,7 +103,6 @@ async def run_headless(
                         return INTERRUPTED if stop.count else _exit_code(change.fact, view)
             else:
                 report.tick(change)
-        report.close()
         raise EngineError(
             "the engine ended before the run did",
             where=accepted.session,

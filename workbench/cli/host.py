@@ -219,10 +219,11 @@ async def _stop() -> bool:
     from workbench.locks import FileLock
 
     workspace = current_workspace()
+    lock = FileLock(workspace.engine_lock)
+    holder = lock.holder()
     try:
         client = await live_client()
     except EngineError:  # it speaks another protocol: a signal ends it just as cleanly
-        holder = FileLock(workspace.engine_lock).holder()
         if holder is None or not holder.pid:
             raise
         os.kill(holder.pid, signal.SIGTERM)
@@ -234,7 +235,8 @@ async def _stop() -> bool:
         finally:
             await client.close()
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while workspace.socket.exists():
+    # Its sessions are closed after its socket has gone.
+    while workspace.socket.exists() or (holder is not None and lock.holder() == holder):
         if time.monotonic() > deadline:
             raise EngineError(
                 f"the engine was told to end and has not within {STOP_TIMEOUT_S:g} s",

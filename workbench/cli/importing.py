@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from workbench.descriptors.mapping import MappingText
@@ -52,8 +55,9 @@ def import_table(
     from workbench.descriptors.library import library_for
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
-    from workbench.files import write_whole
+    from workbench.engine.sessions.library import Library
     from workbench.labs.recorded_options import RecordedOptions
+    from workbench.store.catalogue import check_name
 
     workspace = current_workspace()
     if mapping is None:
@@ -65,6 +69,9 @@ def import_table(
     text: MappingText = load_mapping(mapping, workspace=workspace)
     table = read_table(path, text)
     name = session or re.sub(r"[^a-z0-9-]+", "-", path.stem.lower()).strip("-") or "imported"
+    check_name(name)
+    if not dry_run:
+        execute(Library(workspace).new_name(name, name))
     made = descriptors(name, table, text, library_for(workspace), path.name)
     check(made, name, workspace=workspace)
     files = {workspace.templates / file: body for file, body in made.items()}
@@ -74,8 +81,23 @@ def import_table(
         say(line)
     if dry_run:
         return
+    _write(files)
+    lab = f"recorded:{RecordedOptions(str(recording.absolute()), spread=spread).text}"
+    command = RunCampaign(
+        campaign=str((workspace.templates / "campaigns" / f"{name}.yaml").absolute()),
+        session=name,
+        lab=lab,
+    )
+    raise typer.Exit(execute(run_headless(command, json=False, http=None)))
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    """All of them, or none where one is there already and says something else."""
+    from workbench.domain.errors import UsageError
+    from workbench.files import write_whole
+
     for file, body in files.items():
-        if file.exists() and file.read_text(encoding="utf-8") != body:
+        if _says_something_else(file, body):
             raise UsageError(
                 "is there already and says something else",
                 where=str(file),
@@ -89,10 +111,12 @@ def import_table(
             raise UsageError(
                 f"cannot be written: {error.strerror}", where=str(file), remedy="Make room there"
             ) from None
-    lab = f"recorded:{RecordedOptions(str(recording.absolute()), spread=spread).text}"
-    command = RunCampaign(
-        campaign=str((workspace.templates / "campaigns" / f"{name}.yaml").absolute()),
-        session=name,
-        lab=lab,
-    )
-    execute(run_headless(command, json=False, http=None))
+
+
+def _says_something_else(file: Path, body: str) -> bool:
+    try:
+        return file.read_text(encoding="utf-8") != body
+    except FileNotFoundError:
+        return False
+    except (OSError, UnicodeDecodeError):  # a folder, somebody else's, or no text
+        return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.cli.completion import NameArgument, chains
-from workbench.cli.option_values import with_values
+from workbench.cli.option_values import refuse_ignored, with_values
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
@@ -101,11 +101,14 @@ def models(
     from workbench.domain.questions import RollBackModel, ScoreModels
 
     if back.rollback is not None:
+        names = ("target", "by", "methods", "fleet")
+        refuse_ignored(scoring, *names, remedy="Leave it out beside --rollback")
         asked_back = RollBackModel(
             session_name(name), back.rollback, back.chain, scoring.kpi, back.why, identity()
         )
         _roll_back(asked_back, json=json)
         return
+    refuse_ignored(back, "chain", "why", remedy="Add --rollback VERSION, or leave it out")
     wanted = tuple(part.strip() for part in scoring.methods.split(",") if part.strip())
     asked = ScoreModels(session_name(name), scoring.target, scoring.kpi, methods=wanted)
     if scoring.by is By.CONFIGURATION:

@@ -57,6 +57,17 @@ def with_values(
     return called
 
 
+def refuse_ignored(value: Any, *names: str, remedy: str) -> None:
+    """Raise `UsageError` where one of these fields of such a value was given, and nothing would
+    heed it."""
+    from workbench.domain.errors import UsageError
+
+    silent = {field.name: field.default for field in fields(value)}
+    given = [f"--{n.replace('_', '-')}" for n in names if getattr(value, n) != silent[n]]
+    if given:
+        raise UsageError("would be ignored", where=", ".join(given), remedy=remedy)
+
+
 def _options(kind: type[Any]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):

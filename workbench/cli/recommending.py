@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,9 +73,10 @@ class AskedGiven:
     @property
     def cost_found(self) -> str:
         """A path as it is from any folder, since the engine stands in another one."""
-        path = Path(self.cost).expanduser()
-        is_path = "/" in self.cost or path.suffix in (".yaml", ".yml")
-        return str(path.absolute()) if is_path else self.cost
+        from workbench import paths
+
+        is_path = "/" in self.cost or self.cost.endswith((".yaml", ".yml"))
+        return str(paths.absolute(self.cost)) if is_path else self.cost
 
 
 @dataclass(frozen=True)

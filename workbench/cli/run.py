@@ -278,8 +278,10 @@ def _start(command: RunCampaign | ResumeSession, watched: WatchedGiven) -> None:
 
 def _absolute(name: str) -> str:
     """A file's absolute path, since the engine stands in another folder; a name as it is."""
+    from workbench import paths
+
     looks_like_file = name.endswith((".yaml", ".yml")) or "/" in name
-    return str(Path(name).expanduser().absolute()) if looks_like_file else name
+    return str(paths.absolute(name)) if looks_like_file else name
 
 
 def _absolute_recording(lab: str | None) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli.option_values import with_values
+from workbench.cli.option_values import refuse_ignored, with_values
 
 if TYPE_CHECKING:
     from workbench.serve.api import ApiServer
@@ -73,6 +73,8 @@ def serve(ssh: SshGiven, http: HttpGiven) -> None:
     if http.http is not None:
         if ssh.authorized_keys is not None:
             raise typer.BadParameter("one server has SSH keys, another one --http; start two")
+        names = ("host", "port", "connections", "idle")
+        refuse_ignored(ssh, *names, remedy="Leave it out: it is of SSH")
         _serve_http(http.http, http.insist, http.name or [])
         return
     if ssh.authorized_keys is None:

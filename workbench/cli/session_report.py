@@ -35,18 +35,20 @@ def report(
     from workbench.cli.context import current_workspace, execute, put, session_name
     from workbench.domain.errors import SessionError
     from workbench.exports.session_page import write_page
+    from workbench.paths import absolute
 
+    given = absolute(out) if out else None
     view, chains = execute(_answers(session_name(session)))
-    path = out.expanduser() if out else current_workspace().exports / f"{view.session}.html"
+    path = given or current_workspace().exports / f"{view.session}.html"
     try:
-        write_page(path.absolute(), view, chains)
+        write_page(path, view, chains)
     except OSError as error:
         raise SessionError(
             f"cannot be written: {error.strerror}",
             where=str(path),
             remedy="Choose another file (--out)",
         ) from None
-    put(str(path.absolute()))
+    put(str(path))
 
 
 async def _answers(name: str) -> tuple[SessionView, tuple[ChainAnswers, ...]]:

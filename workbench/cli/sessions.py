@@ -18,7 +18,7 @@ from workbench.cli.completion import (
     sessions,
     sessions_and_recordings,
 )
-from workbench.cli.option_values import with_values
+from workbench.cli.option_values import refuse_ignored, with_values
 from workbench.cli.profile_options import ProfilesGiven
 from workbench.cli.session_words import comparison, explain
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
@@ -146,6 +146,7 @@ def show(
             plot=picture.plot,
         )
         return
+    refuse_ignored(picture, "screen", "plot", "size", "theme", remedy="Add --export-svg FILE")
     if logs:
         from workbench.cli.session_logs import put_logs
 
@@ -196,12 +197,12 @@ def compare(
     if asked.chain is not None:
         compare_with_profiles(first, second, asked.chain, asked, given, json=json)
         return
-    if second is None or asked.kpi or asked.rule or given != ProfilesGiven():
+    if second is None or asked != ChainGiven() or given != ProfilesGiven():
         raise UsageError(
             "compares two sessions, or a chain with its functions' profiles",
             where="compare",
-            remedy="Give two sessions and none of --kpi, --rule, --profiles, --signers, --insist; "
-            "or one and --chain",
+            remedy="Give two sessions and none of --kpi, --rule, --shared-cores, --profiles, "
+            "--signers, --insist; or one and --chain",
         )
     names = session_name(first), session_name(second)
     reply = ask_patiently(CompareSessions(*names), *names)
@@ -237,6 +238,7 @@ def samples(
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ExportSession
     from workbench.domain.tables import flat_columns_and_rows
+    from workbench.paths import absolute
 
     if format is TableFormat.PARQUET or output is not None:
         if output is None:
@@ -251,7 +253,7 @@ def samples(
                 remedy="Redirect the output instead",
             )
         reply = ask_patiently(
-            ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
+            ExportSession(session_name(name), format.value, str(absolute(output)))
         )
         for warning in reply.warnings:
             say(f"warning: {warning}")
@@ -309,10 +311,11 @@ def export(
     """
     from workbench.cli.context import ask_patiently, put, say, session_name
     from workbench.domain.messages import ExportRecommendation, ExportSession
+    from workbench.paths import absolute
 
     if recommendation is None:
         _must_be_of_sessions(as_)
-    destination = str(output.expanduser().absolute()) if output else None
+    destination = str(absolute(output)) if output else None
     session = session_name(name)
     reply = ask_patiently(
         ExportSession(session, as_, destination)
@@ -376,6 +379,7 @@ def import_recording(
     from workbench.cli.importing import import_table, must_make_a_session
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ImportBundle
+    from workbench.paths import absolute
 
     if mapping is None:
         must_make_a_session(bundle)
@@ -390,7 +394,7 @@ def import_recording(
         )
     if signers is not None:
         say_who_signed(bundle, signers)
-    reply = ask_patiently(ImportBundle(str(bundle.expanduser().absolute()), session))
+    reply = ask_patiently(ImportBundle(str(absolute(bundle)), session))
     put(reply.session)
 
 
@@ -411,8 +415,9 @@ def rescue(
     """
     from workbench.cli.context import ask, current_workspace, put
     from workbench.domain.housekeeping import RescueSession
+    from workbench.paths import absolute
 
-    folder = to.expanduser().absolute() if to else None
+    folder = absolute(to) if to else None
     reply = ask(RescueSession(name, str(folder) if folder else None))
     put(str((folder or current_workspace().sessions) / f"{reply.session}.duckdb"))
 

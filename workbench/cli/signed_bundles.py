@@ -35,9 +35,10 @@ def sign(
     Example: workbench sign exports/demo-1.bundle --key ~/.ssh/id_ed25519
     """
     from workbench.cli.context import put
+    from workbench.paths import expanded
     from workbench.store import signing
 
-    put(str(signing.sign(bundle.expanduser(), key.expanduser())))
+    put(str(signing.sign(expanded(bundle), expanded(key))))
 
 
 def verify(
@@ -67,7 +68,8 @@ def say_who_signed(bundle: Path, signers: Path) -> None:
 
 
 def _who_signed(bundle: Path, signers: Path) -> str:
+    from workbench.paths import expanded
     from workbench.store import signing
 
-    by = signing.verify(bundle.expanduser(), signers.expanduser())
+    by = signing.verify(expanded(bundle), expanded(signers))
     return f"{bundle}: signed by {by.principal}" + (f" ({by.key})" if by.key else "")

@@ -142,12 +142,19 @@ def read_table(path: Path, mapping: MappingText) -> TableRead:
             f"cannot be read: {error}", where=where, remedy="Give a CSV file in UTF-8"
         ) from None
     reader = csv.reader(lines)
-    header = [name.strip() for name in next(reader, [])]
-    places = _places(header, mapping, where)
     made = _Making()
-    for cells in reader:
-        if any(cell.strip() for cell in cells):
-            _add(made, reader.line_num, cells, header, places, mapping)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        places = _places(header, mapping, where)
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                _add(made, reader.line_num, cells, header, places, mapping)
+    except csv.Error as error:
+        raise UsageError(
+            f"cannot be read: {error}",
+            where=f"{where}:{reader.line_num}",
+            remedy="Give a CSV file whose quotes are closed",
+        ) from None
     if not made.rows:
         why = f": {made.set_aside[0][1]} (line {made.set_aside[0][0]})" if made.set_aside else ""
         raise UsageError(f"has no row that can be used{why}", where=where)

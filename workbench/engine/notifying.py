@@ -106,12 +106,20 @@ def _mistakes(entry: Any) -> Iterator[str]:
     if not isinstance(command, list) or not all(isinstance(one, str) for one in command):
         yield "has a command that is no list of program and arguments"
     webhook, token = entry.get("webhook", ""), entry.get("token", "")
-    if not isinstance(webhook, str) or (webhook and not webhook.startswith(SCHEMES)):
+    if not isinstance(webhook, str) or (webhook and not _is_url(webhook)):
         yield "has a webhook that is no URL"
     if not isinstance(token, str) or (token and not token.startswith("${")):
         yield "has a token as text; write ${NAME}"
     if not isinstance(entry.get("terminal", False), bool):
         yield "has a terminal that is neither true nor false"
+
+
+def _is_url(webhook: str) -> bool:
+    try:
+        urlsplit(webhook)
+    except ValueError:  # a bracket of an address that is not closed
+        return False
+    return webhook.startswith(SCHEMES)
 
 
 def _wrong(path: Path, what: str) -> UsageError:

@@ -140,7 +140,7 @@ class ApiServer:
             self._listener = await asyncio.get_running_loop().create_server(
                 self._connection, host, port
             )
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             await self.close()
             raise cannot_listen(error, host, port, "Choose another address or port") from None
         for listener in self._listener.sockets:  # what is accepted there has it, too

@@ -14,7 +14,7 @@ import asyncssh
 from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.log import logger
-from workbench.paths import Workspace
+from workbench.paths import Workspace, absolute
 from workbench.serve import descriptors
 from workbench.serve.children import Child, environment
 from workbench.serve.commands import arguments
@@ -101,7 +101,7 @@ class SshServer:
                 server_version="workbench",
                 backlog=limits.half_open,
             )
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise cannot_listen(error, host, port, "Choose another --host or --port") from None
         self._watching = asyncio.create_task(self._watch(), name="serve watch")
         listening = self._acceptor.get_port()
@@ -280,7 +280,7 @@ def _say(process: asyncssh.SSHServerProcess[bytes], text: str) -> None:
 
 def authorized_keys(path: Path) -> KeyRing:
     """The keys of a file. Raises `UsageError` if it cannot be trusted, or lets nobody in."""
-    keys = KeyRing(path.expanduser().absolute())
+    keys = KeyRing(absolute(path))
     keys.load()
     if not keys.grants():
         raise UsageError(

@@ -103,7 +103,7 @@ class WebServer(Server):
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, self.host, self.port).start()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             await self.close()
             raise cannot_listen(
                 error, self.host, self.port, "Choose another --host or --port"

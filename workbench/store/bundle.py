@@ -92,8 +92,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def summary_of(folder: Path) -> SessionSummary:
     """A bundle as one line, from its manifest alone."""
     summary = codec.from_plain(read_manifest(folder).get("summary"), SessionSummary)
-    size = sum(file.stat().st_size for file in folder.iterdir())
+    size = sum(_size(file) for file in folder.iterdir())
     return replace(summary, name=name_of(folder), path=str(folder), size_bytes=size, kind="bundle")
+
+
+def _size(file: Path) -> int:
+    """Nothing for a link that leads nowhere."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def write_bundle(

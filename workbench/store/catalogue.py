@@ -8,6 +8,7 @@ missing, old or broken at any time: it is a memory, not a record.
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -144,7 +145,7 @@ def record(workspace: Workspace, summary: SessionSummary) -> None:
 def _entries(workspace: Workspace) -> list[Path]:
     """Session files and bundles of the workspace."""
     found = workspace.sessions.glob(f"*{SUFFIX}")
-    files = [path for path in found if path.is_file() and not path.name.startswith(".")]
+    files = [path for path in found if _is_file(path) and not path.name.startswith(".")]
     return sorted(files) + _bundles(workspace.sessions)
 
 
@@ -155,7 +156,12 @@ def _bundles(folder: Path) -> list[Path]:
 
 
 def _is_bundle(path: Path) -> bool:
-    return (path / "manifest.json").is_file() and not path.name.startswith(".")
+    return _is_file(path / "manifest.json") and not path.name.startswith(".")
+
+
+def _is_file(path: Path) -> bool:
+    """Unlike `Path.is_file` it says no to what may not be looked at."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def _signature(path: Path) -> list[int]:

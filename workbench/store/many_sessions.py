@@ -6,6 +6,7 @@ are a memory, not a record: whoever removes them loses nothing but the time to m
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -125,9 +126,10 @@ def elsewhere(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _here(place: str) -> str:
-    if Path(place).is_dir():
+    # Unlike those of `Path` these say no to whatever is no path, such as a name that is too long.
+    if os.path.isdir(place):  # noqa: PTH112
         return f"{escape(place)}/*.parquet"
-    return escape(place) if Path(place).is_file() else place
+    return escape(place) if os.path.isfile(place) else place  # noqa: PTH113
 
 
 def is_far(place: str) -> bool:

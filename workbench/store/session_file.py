@@ -344,6 +344,9 @@ def _open_file(
         elif old or (missing and read_only):
             database = _copied(database, path, version, missing, steps)
         return SessionFile(path, database, damage, migrated)
+    except OSError as error:  # such as no room for the second copy
+        database.close()
+        raise sentence(error, path) from error
     except BaseException:
         database.close()
         raise

@@ -46,7 +46,14 @@ def sign(folder: Path, key: Path) -> Path:
             where=str(key),
             remedy="Give a private key, or the public one of a key that the agent holds",
         )
-    files.write_whole(folder / SIGNATURE, done.stdout)
+    try:
+        files.write_whole(folder / SIGNATURE, done.stdout)
+    except OSError as error:
+        raise SessionError(
+            f"cannot be written: {error.strerror}",
+            where=str(folder / SIGNATURE),
+            remedy="Copy the bundle to a folder of yours",
+        ) from None
     return folder / SIGNATURE
 
 

@@ -85,10 +85,14 @@ class Writer:
         self._log = write_ahead_log(database.path)
         self._log_bytes = 0
         self._acknowledged = Acknowledged(database.path, head)
-        if self._log.exists():
-            self._acknowledged.go_on(last_seq, read(database.path))
-        else:
-            self._acknowledged.restart(last_seq)
+        try:
+            if self._log.exists():
+                self._acknowledged.go_on(last_seq, read(database.path))
+            else:
+                self._acknowledged.restart(last_seq)
+        except OSError:
+            self._acknowledged.close(remove=False)
+            raise
         self._thread = threading.Thread(target=self._work, name=f"store {name}", daemon=True)
         self._thread.start()
 
@@ -173,7 +177,7 @@ class Writer:
             return
         try:
             self._merge(cursor)
-        except (duckdb.Error, SessionError) as error:
+        except (duckdb.Error, SessionError, OSError) as error:
             job.done.set_exception(sentence(error, self._database.path))
         else:
             job.done.set_result(None)
@@ -199,7 +203,7 @@ class Writer:
                 self._log.chmod(stat.S_IMODE(file.st_mode))
             if before <= self._log_bytes <= LONGEST_LOG * file.st_size:
                 return
-        with suppress(duckdb.Error, SessionError):  # the next commit tells what is wrong
+        with suppress(duckdb.Error, SessionError, OSError):  # the next commit tells what is wrong
             self._merge(cursor)
 
 

@@ -178,12 +178,7 @@ class Library:
             channel = self._channels[name] = self._channel(file, await file.view())
             return channel
         await channel.fold()
-        try:
-            while self._users[name] > channel.followers:
-                returned = self._returned[name] = asyncio.Event()
-                await returned.wait()
-        finally:
-            self._returned.pop(name, None)
+        await self._until_returned(name, channel)
         await channel.file.close()
         try:
             channel.file = await SessionFile.open(path)
@@ -191,6 +186,15 @@ class Library:
             await self._open_again(name, path, channel)
             raise
         return channel
+
+    async def _until_returned(self, name: str, channel: Channel) -> None:
+        """Under the name's lock: nobody but followers uses the channel any more."""
+        try:
+            while self._users[name] > channel.followers:
+                returned = self._returned[name] = asyncio.Event()
+                await returned.wait()
+        finally:
+            self._returned.pop(name, None)
 
     async def _open_again(self, name: str, path: Path, channel: Channel) -> None:
         """What cannot be written can perhaps be read as before."""
@@ -215,13 +219,17 @@ class Library:
             return channel
 
     async def revive(self, name: str) -> Channel:
-        """A stored session, open for writing until `release`; its followers stay."""
+        """A stored session, open for writing until `release`.
+
+        Those who still read are waited for; its followers stay.
+        """
         path = await self.resumable(name)
         async with self._opening[name]:
             channel = self._channels.get(name)
             if channel is not None:
                 if channel.live:
                     raise SessionError("is being measured already", where=name)
+                await self._until_returned(name, channel)
                 await channel.file.close()
             try:
                 file = await SessionFile.open(path)
