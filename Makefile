@@ -19,7 +19,7 @@ replay: $(VENV)/.runtime  ## look around: a real campaign that ships with it, re
 	@$(BIN)/workbench replay chain-real --speed 60
 
 # Lint is one process for a minute, and tests wait for half of their time: both at once keep two cores at work.
-test: $(VENV)/.dev  ## what CI runs, but for release-check and a bare host: lint, types, floors, tests against the built wheel
+test: $(VENV)/.dev  ## lint, types, floors, tests against the built wheel; with SLOW=1 all that CI runs, but for release-check and a bare host
 	$(MAKE) --jobs=2 lint unit
 	$(MAKE) docker-test
 

@@ -33,7 +33,7 @@ SLOWNESS_S = 0.0145
 where neighbours of a virtual machine do, the same work has cost 1.6 to 3 times as much."""
 LOOKED_AFTER = 100
 """Tests after which it is looked again how slow the host is."""
-SHOWN = 150
+SHOWN = 40
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -110,7 +110,7 @@ class FileCosts:
             )
             for folder, cpu_s in self.by_folder().most_common():
                 terminalreporter.line(f"{cpu_s:6.1f} s {folder}/")
-            for file, cpu_s in self.cpu_s.most_common(40):
+            for file, cpu_s in self.cpu_s.most_common(SHOWN):
                 terminalreporter.line(f"{cpu_s:6.1f} s {file}")
             terminalreporter.section("costliest tests, with what they were the first to make")
             for test, cpu_s in self.tests.most_common(self._costliest):

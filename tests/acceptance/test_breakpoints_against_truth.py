@@ -8,11 +8,13 @@ import os
 from dataclasses import replace
 
 import breakpoints
+import pytest
 from bench_truth.playing import conclude, play
 
 SOURCE_CAP = 0.7
 
 
+@pytest.mark.slow
 def test_capacity_and_sla_are_near_the_truth_and_their_intervals_hold_it(full_length: bool) -> None:
     seeds = 50 if full_length else 1
     campaign = breakpoints.campaign_of("demo")

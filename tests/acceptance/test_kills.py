@@ -86,6 +86,7 @@ async def brought_to_its_end(yard: Yard, session: str, whole: list[Sample]) -> N
     assert same(await stored_samples(client, session), whole)
 
 
+@pytest.mark.slow
 async def test_engines(yard: Yard, tally: MakeTally) -> None:
     counts = tally("kills", {"engine": 450})
     whole = await undisturbed(yard)
@@ -126,6 +127,7 @@ async def test_engines(yard: Yard, tally: MakeTally) -> None:
     counts.keep()
 
 
+@pytest.mark.slow
 async def test_workers(yard: Yard, tally: MakeTally) -> None:
     """A run goes on over a worker that dies; where it died twice over one call it is resumed."""
     counts = tally("kills", {"worker": 150})
@@ -298,6 +300,7 @@ MEASURING = {
 """How many kills, the longest that is waited before one, and the command without its session."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", MEASURING)
 async def test_commands_that_measure(
     yard: Yard, profiled: Path, tally: MakeTally, part: str
@@ -392,6 +395,7 @@ async def test_measuring_the_host(yard: Yard, tally: MakeTally) -> None:
     counts.keep()
 
 
+@pytest.mark.slow
 async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an engine beside it: `run` and `resume` are engine and command in one process."""
     counts = tally("kills", {"resume": 50})

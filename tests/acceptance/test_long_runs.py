@@ -55,6 +55,7 @@ MOST_GROWTH_MB = 30.0
 """In 72 hours, by the upper end of the slope's interval."""
 
 
+@pytest.mark.slow
 async def test_memory_stays_flat_over_days_with_viewers(
     workbench: Workbench, tally: MakeTally, full_length: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def claimed(pairs: list[tuple[Estimate, Estimate]], floor: float) -> int:
     return sum(verdict != "no_visible_difference" for verdict in verdicts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lab", ["sim", DOCKER])
 def test_intervals_hold_the_others_and_null_pairs_are_not_claimed(
     workbench: Workbench, lab: str

@@ -73,6 +73,7 @@ async def undisturbed(yard: Yard) -> list:  # type: ignore[type-arg]
     return await stored_samples(client, "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["engine", "engine and worker"])
 async def test_an_engine_that_is_stopped_goes_on_where_it_stood(
     yard: Yard, tally: MakeTally, full_length: bool, who: str
@@ -167,6 +168,7 @@ async def connected(workspace: Workspace) -> SocketClient:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_clocks_that_jump_by_an_hour_change_nothing(
     yard: Yard, tally: MakeTally, full_length: bool
 ) -> None:

@@ -397,6 +397,7 @@ async def test_an_answer_that_is_lost_makes_no_second_job(
     assert await nothing_is_left(clustered)
 
 
+@pytest.mark.slow
 def test_a_job_of_an_engine_that_was_killed_is_deleted_and_its_run_goes_on(
     workbench: Workbench, system: RunningSystem, clustered: StandIn
 ) -> None:

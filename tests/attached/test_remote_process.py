@@ -424,6 +424,7 @@ def _command(pid: int) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_it_is_discovered_and_profiled_over_ssh(workbench: Workbench, remote: RemoteSystem) -> None:
     system, host = remote.running, f"root@{remote.address}"
     before = system.settings()

@@ -85,6 +85,7 @@ def measured(
     return [event["sample"] for event in events if event["event"] == "SampleTaken"]
 
 
+@pytest.mark.slow
 def test_its_figures_are_columns_that_agree_with_our_own(
     workbench: Workbench, system: RunningSystem, site: str, busy: None
 ) -> None:

@@ -22,6 +22,7 @@ def profiled(shared: Workbench) -> Workbench:
     return shared
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_a_sentence_with_an_exit_code(profiled: Workbench) -> None:
     for wrong, sentence in (
         (("f", *CHAIN, "--accept", "--reject"), "accepted and rejected"),
@@ -39,6 +40,7 @@ def test_what_cannot_be_done_is_a_sentence_with_an_exit_code(profiled: Workbench
     assert "no retrained model" in failing.stderr
 
 
+@pytest.mark.slow
 def test_a_canary_is_measured_accepted_and_rolled_back(profiled: Workbench) -> None:
     asked = ("canary", "f", *CHAIN, "--guard", "mean<=200ms", "--steps", "5")
     done = profiled.run(

@@ -29,6 +29,7 @@ def measured(shared: Workbench) -> Workbench:
     return shared
 
 
+@pytest.mark.slow
 def test_a_chain_of_the_recording_is_predicted_within_80_columns(shared: Workbench) -> None:
     narrow = replace(shared, variables={"COLUMNS": "80", "NO_COLOR": "1"})
     asked = (

@@ -53,6 +53,7 @@ def asked(
     return printed
 
 
+@pytest.mark.slow
 def test_a_chain_on_a_shared_core_beside_competitors_is_predicted_without_its_samples(
     session: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from driving import REPOSITORY, Workbench
 
 
@@ -16,6 +17,7 @@ def run(workbench: Workbench, campaign: Path, session: str, lab: str, seed: int 
     )
 
 
+@pytest.mark.slow
 def test_the_host_is_measured_and_sessions_are_compared_by_that(
     workbench: Workbench, small_campaign: Path
 ) -> None:
@@ -44,6 +46,7 @@ def test_the_host_is_measured_and_sessions_are_compared_by_that(
     assert "figures differ visibly" in printed
 
 
+@pytest.mark.slow
 def test_a_true_difference_is_claimed_and_can_be_asked_for_as_exit_code(
     workbench: Workbench, small_campaign: Path
 ) -> None:

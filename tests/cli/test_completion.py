@@ -44,6 +44,7 @@ def offered(workbench: Workbench, line: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_names_are_completed(workbench: Workbench) -> None:
     (workbench.root / "sessions" / "mine-1.duckdb").write_bytes(b"not even a session")
     (workbench.root / "sessions" / ".hidden.duckdb").touch()

@@ -46,6 +46,7 @@ def test_rows_beside_competitors(
     assert "no room here for: learned from; MAPE: least; MAPE: most" in " ".join(narrow.split())
 
 
+@pytest.mark.slow
 def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) -> None:
     experiments(tmp_path / "bridge", 4, 12)
     shown = workbench.run("counters", str(tmp_path / "bridge"), "--plot")

@@ -92,6 +92,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "three"
 
 
+@pytest.mark.slow
 def test_a_function_is_told_by_its_own_windows_and_by_those_of_others(
     session: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

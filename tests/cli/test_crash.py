@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from driving import Workbench, run_and_kill, sample_ids
 
 
+@pytest.mark.slow
 def test_nothing_announced_is_lost_and_nothing_is_measured_twice(
     workbench: Workbench, small_campaign: Path, full_length: bool
 ) -> None:

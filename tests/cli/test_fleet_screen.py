@@ -26,6 +26,7 @@ HOSTS = "kind: hosts\nhosts:\n  alpha: {kind: simulated}\n"
 LONGEST_S = 60.0
 
 
+@pytest.mark.slow
 def test_the_run_goes_on_without_its_screen_until_somebody_stops_it(workbench: Workbench) -> None:
     (workbench.root / "hosts.yaml").write_text(HOSTS)
     run = ("run", "demo", "--fleet", "hosts.yaml", "--lab", "sim", "--pace", "2")

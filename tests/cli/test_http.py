@@ -7,6 +7,7 @@ import socket
 import urllib.request
 from pathlib import Path
 
+import pytest
 from driving import Workbench
 
 
@@ -17,6 +18,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.slow
 def test_status_and_metrics_in_mid_run(workbench: Workbench, small_campaign: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     process = workbench.begin(

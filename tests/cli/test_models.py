@@ -18,6 +18,7 @@ FIELDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_models_are_scored_on_a_recording_and_the_best_is_named(shared: Workbench) -> None:
     asked = ("models", "demo-real", "--target", "tinyproxy", "--kpi", "throughput")
     done = shared.run(*asked, "--methods", "short,lasso1", "--json")

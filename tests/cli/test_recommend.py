@@ -104,6 +104,7 @@ def test_what_cannot_be_asked_is_a_sentence(shared: Workbench, session: str) -> 
         assert "Traceback" not in failing.stderr
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_verified_on_the_lab_beside_greedy_scaling(
     shared: Workbench,
 ) -> None:

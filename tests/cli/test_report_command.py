@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from chain_session import RIGHT, SESSION, WRONG, write_chain_session
 from driving import Workbench
 from session_making import closed_session
 
 
+@pytest.mark.slow
 def test_a_report_says_how_a_chain_compares_with_its_prediction(
     workbench: Workbench, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_run_whose_output_nobody_reads_goes_on_and_answers(
         assert json.loads(out.splitlines()[-1])["event"] == "RunFinished"
 
 
+@pytest.mark.slow
 def test_a_session_is_the_same_by_its_name_and_by_its_path(
     workbench: Workbench, small_campaign: Path
 ) -> None:

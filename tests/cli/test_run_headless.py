@@ -32,6 +32,7 @@ DEMO_RUN = (
 """A campaign, a budget that ends it early, its configurations, words of `show`, whose log."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("campaign", "budget", "configurations", "words", "whose"),
     [
@@ -118,6 +119,7 @@ def session(workbench: Workbench, small_session: Path) -> str:
     return small_session.stem
 
 
+@pytest.mark.slow
 def test_samples_in_every_format(workbench: Workbench, session: str, tmp_path: Path) -> None:
     rows = workbench.samples(session)
     wanted = {
@@ -156,6 +158,7 @@ def test_sessions_are_counted_up(workbench: Workbench, small_campaign: Path) -> 
     assert {row["name"] for row in workbench.json("ls", "--json")} >= {"small-1", "small-2"}
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_run_and_resume_goes_on(
     workbench: Workbench, small_campaign: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from documented import described
 from driving import Workbench
 
@@ -11,6 +12,7 @@ CAMPAIGN = Path(__file__).with_name("shared_core.yaml")
 CHAIN = ("--chain", "haproxy-tinyproxy")
 
 
+@pytest.mark.slow
 def test_what_functions_on_one_core_cost_each_other_is_told(served: Workbench) -> None:
     run = ("run", str(CAMPAIGN), "--session", "core", "--lab", "sim", "--headless", "--json")
     assert served.events(*run)[-1]["outcome"] == "done"

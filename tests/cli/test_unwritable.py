@@ -38,6 +38,7 @@ def without_room(workbench: Workbench, *arguments: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.slow
 def test_a_full_disk_lets_everybody_look(workbench: Workbench, killed: Path) -> None:
     before = {path.name: path.read_bytes() for path in killed.iterdir()}
     listed = without_room(workbench, "ls", "--json")
@@ -75,6 +76,7 @@ def test_a_fleet_in_a_workspace_that_cannot_be_written_is_one_sentence_without_a
         assert said.endswith("Choose another one with --workspace DIR."), said
 
 
+@pytest.mark.slow
 def test_readers_say_what_a_damaged_log_has_lost(workbench: Workbench, killed: Path) -> None:
     log, beside = killed / "killed.duckdb.wal", killed / "killed.duckdb.acknowledged"
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
@@ -104,6 +106,7 @@ def test_readers_say_what_a_damaged_log_has_lost(workbench: Workbench, killed: P
         assert "to 40 are lost" in done.stdout + done.stderr, command
 
 
+@pytest.mark.slow
 def test_what_is_made_is_its_owners_alone(workbench: Workbench, small_campaign: Path) -> None:
     shutil.rmtree(workbench.root / "sessions")
     process = subprocess.run(

@@ -120,6 +120,7 @@ def known_of(given: Material, chain: str) -> Iterator[Known]:
             yield Known(configuration, between, min(here[0], there[0]) / CLEARLY, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "session",
     [

@@ -165,6 +165,7 @@ async def test_a_bypass_is_measured_once_and_known_after_a_resume(client: Socket
     assert all(s.bypass for s in samples)
 
 
+@pytest.mark.slow
 async def test_a_campaign_goes_on_without_a_bypass_and_says_so(
     client: SocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +188,7 @@ async def test_a_campaign_goes_on_without_a_bypass_and_says_so(
     assert notes.count(NO_BYPASS) == 1
 
 
+@pytest.mark.slow
 async def test_a_bypass_on_a_busy_host_is_measured_again_and_no_sample_is_held_against_it(
     client: SocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

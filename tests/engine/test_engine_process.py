@@ -78,6 +78,7 @@ async def engine_here(workspace: Workspace) -> AsyncIterator[SocketClient]:
             await client.close()
 
 
+@pytest.mark.slow
 async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
     workbench: Workbench, workspace: Workspace, full_length: bool
 ) -> None:
@@ -124,6 +125,7 @@ def _waits(change: Event | Tick) -> bool:
     return isinstance(change, Progress) and change.phase == "waiting"
 
 
+@pytest.mark.slow
 async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(
     workbench: Workbench, workspace: Workspace
 ) -> None:
@@ -177,6 +179,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(
         assert same(await stored_samples(client, "given-up"), whole)
 
 
+@pytest.mark.slow
 async def test_terminated_it_closes_its_sessions_and_says_so(
     workbench: Workbench, workspace: Workspace
 ) -> None:

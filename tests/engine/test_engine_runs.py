@@ -224,6 +224,7 @@ async def test_a_pause_is_taken_back_before_it_begins(client: SocketClient) -> N
         await watched.finish()
 
 
+@pytest.mark.slow
 async def test_stop_ends_after_the_sample_and_resume_takes_the_rest(
     client: SocketClient, whole: Run
 ) -> None:
@@ -468,6 +469,7 @@ async def test_a_clock_that_jumps_neither_reorders_events_nor_stretches_duration
     assert same(samples, whole.samples)
 
 
+@pytest.mark.slow
 async def test_every_block_is_a_deployment_of_its_own_also_after_a_resume(
     client: SocketClient, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ async def until_the_a_a_run(client: SocketClient, measuring: asyncio.Future[Any]
     raise AssertionError(await measuring)
 
 
+@pytest.mark.slow
 async def test_what_is_measured_is_kept_and_stored_with_every_session(client: SocketClient) -> None:
     measured = await client.ask(MeasureHost("sim", seed=3, pairs=4))
     assert isinstance(measured, HostMeasured)

@@ -61,6 +61,7 @@ async def samples_of(library: Library, session: str, chain: str, kpi: str) -> li
     return [s for s in own if stated(s, kpi) is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("session", "chain"),
     [
@@ -103,6 +104,7 @@ async def test_no_answer_about_a_recorded_chain_is_contradicted_by_its_samples(
     assert said.value.low <= sample.kpis[kpi].value <= said.value.high
 
 
+@pytest.mark.slow
 async def test_the_demo_s_own_chain_is_not_called_fast_where_it_was_measured_slow(
     library: Library,
 ) -> None:

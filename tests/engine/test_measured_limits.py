@@ -87,6 +87,7 @@ async def test_allocations_that_were_measured_to_fail_are_no_outsiders(
     assert "2 cheaper allocations were measured and do not hold." in found.note
 
 
+@pytest.mark.slow
 async def test_what_is_carried_is_not_above_what_measured_breakpoints_allow(tmp_path: Path) -> None:
     events, measurements = read_whole(paths.shipped("sessions") / "chain-real")
     facts = [event.fact for event in events]

@@ -136,6 +136,7 @@ async def shipped(
     return [sample.point for sample in await stored_samples(client, "shipped")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampling", "sentence"),
     [

@@ -445,6 +445,7 @@ def test_a_verdict_tells_bounds_from_figures_and_says_where_a_limit_is_close() -
     )
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_simulated_lab_verifies_and_is_scaled(
     engine: Engine, client: SocketClient

@@ -199,6 +199,7 @@ async def planned_while_one_waits(lab: Lab) -> None:
     assert planned[2] == planned[3] == planned[4] != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way",
     [

@@ -138,6 +138,7 @@ async def given(
         return outcome, client
 
 
+@pytest.mark.slow
 def test_hosts_come_and_go_and_no_finished_shard_is_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

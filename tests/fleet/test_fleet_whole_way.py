@@ -115,6 +115,7 @@ def measure_and_kill(workbench: Workbench, hosts: str, of: str) -> dict[str, Any
     return {"out": out, "err": err, "finished": after}
 
 
+@pytest.mark.slow
 def test_a_killed_host_goes_on_where_it_was(workbench: Workbench) -> None:
     done = measure_and_kill(workbench, "kind: hosts\nhosts: {alpha: {kind: simulated}}\n", "alpha")
 

@@ -132,6 +132,7 @@ def write_hosts(workbench: Workbench, far_host: FarHost) -> None:
     (workbench.root / "hosts.yaml").write_text(json.dumps(hosts))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("sshd", "ssh-keygen", "ip", "nsenter", "unshare")
 def test_a_host_is_named_by_an_alias_and_knows_its_own_name_at_loopback(
     workbench: Workbench, far_host: FarHost
@@ -246,6 +247,7 @@ async def said_by_worker(workbench: Workbench, posting: Posting) -> str:
     return said
 
 
+@pytest.mark.slow
 async def test_a_worker_that_does_not_reach_its_scheduler_says_why_and_ends(
     workbench: Workbench,
 ) -> None:

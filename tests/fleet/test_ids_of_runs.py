@@ -83,6 +83,7 @@ async def host(tmp_path: Path) -> AsyncIterator[HostEngine]:
     await engine.close()
 
 
+@pytest.mark.slow
 async def test_another_run_of_the_same_name_measures_again(
     host: HostEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

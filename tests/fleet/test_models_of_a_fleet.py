@@ -299,6 +299,7 @@ async def asked_beside_a_damaged_session(engine: Engine, pieces: list[ShardSessi
     ]
 
 
+@pytest.mark.slow
 def test_hosts_are_one_by_their_factor_or_not_at_all(tmp_path: Path) -> None:
     async def whole() -> None:
         (tmp_path / "sessions").mkdir()

@@ -93,6 +93,7 @@ def test_too_few_experiments_have_no_interval() -> None:
     assert bands_by_group(rows.y, rows.y, rows.groups, 0) is None
 
 
+@pytest.mark.slow
 def test_ours_is_chosen_without_the_rows_it_is_held_against(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

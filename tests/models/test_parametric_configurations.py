@@ -192,6 +192,7 @@ def test_bad_data_are_named():
 CHECKED = [exact(), PerConfiguration(LinearRegression(), calibrate=2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [pytest.param(CHECKED[0], marks=pytest.mark.long), CHECKED[1]],

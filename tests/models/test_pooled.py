@@ -38,6 +38,7 @@ def _checks():
             yield pytest.param(estimator, check, id=name, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), list(_checks()))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_scikit_learn_checks(estimator, check):

@@ -59,6 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_kpi_of_a_plug_in_goes_the_whole_way(home: Path) -> None:
     lines = run(home, "run", "spread.yaml", "--lab", "sim", "--session", "s", "--json").splitlines()
     events = [json.loads(line) for line in lines]

@@ -102,6 +102,7 @@ def predicted(home: Path, rule: str) -> float:
     return float(answer[0]["value"]["value"])
 
 
+@pytest.mark.slow
 def test_parts_of_a_plug_in_go_the_whole_way(home: Path) -> None:
     run(home, "run", "pair.yaml", "--lab", "sim", "--session", "s", "--json")
     assert predicted(home, "doubled") == pytest.approx(2.0 * predicted(home, "once"))

@@ -68,6 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_resource_of_a_plug_in_goes_the_whole_way(home: Path) -> None:
     run(home, "run", "cache.yaml", "--lab", "sim", "--session", "s", "--json")
     run(home, "export", "s", "--as", "csv", "--output", str(home / "s.csv"))

@@ -160,6 +160,7 @@ def test_waiting_and_switches_of_a_thread_are_read() -> None:
     assert process.parse_switches("Name:\tx\n") == (None, None)
 
 
+@pytest.mark.slow
 def test_waiting_for_cpu_is_the_truth_of_a_known_load() -> None:
     """Who never sleeps waits whenever it does not run; but for what interrupts took on its core, of
     which a busy host has some percent."""

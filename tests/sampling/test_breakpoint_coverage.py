@@ -81,6 +81,7 @@ def test_ten_samples_on_two_decades_find_capacity_and_sla(noise, full_length):
         assert coverage >= least, rule
 
 
+@pytest.mark.slow
 def test_twice_the_noise_costs_accuracy_but_little_coverage():
     """Beyond what METHOD.md 6 expects of one host within a campaign."""
     for rule, (error, coverage) in scores(100, noise=0.10, shared=0.06).items():

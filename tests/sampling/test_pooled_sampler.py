@@ -220,6 +220,7 @@ def test_with_a_limit_it_ends_when_its_crossing_is_known_too_and_says_where_it_i
         assert abs(math.log(float(said[1]) / crossing(configuration))) < 0.15
 
 
+@pytest.mark.slow
 def test_a_crossing_outside_of_the_range_is_said():
     """No load is low enough for 4 ms, nor high enough within the range for 900 ms."""
     for limit, where in ((4.0, "below"), (900.0, "above")):

@@ -50,6 +50,7 @@ def run(search, device):
     return search.found
 
 
+@pytest.mark.slow
 def test_five_per_cent_costs_half_of_what_mlrsearch_takes_and_covers():
     """Its own figures there: 29 trials, 29 s, 97 % (peers.md, section 4)."""
     seconds, held = [], []

@@ -66,6 +66,7 @@ def test_a_perfect_model_errs_by_the_noise_alone(small: Surface) -> None:
     assert not judged.errors(np.full(truth.size, np.nan)).sane
 
 
+@pytest.mark.slow
 def test_a_quick_comparison_prints_a_table(compared: tuple[Path, Compared]) -> None:
     folder, found = compared
     name, error = found.reference
@@ -80,6 +81,7 @@ def test_a_quick_comparison_prints_a_table(compared: tuple[Path, Compared]) -> N
     assert sorted(p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")) == before
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_compared_however_few_its_seeds(
     compared: tuple[Path, Compared], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ def plays(full_length):
     return [play("firewall-law", seed) for seed in range(seeds)]
 
 
+@pytest.mark.slow
 def test_most_crossings_are_known_long_before_the_budget_ends(plays):
     ended = [one for played in plays for one in played.ended]
     assert len(ended) == len(plays) * TOGETHER

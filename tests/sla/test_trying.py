@@ -243,6 +243,7 @@ def test_nothing_is_tried_twice_and_nothing_where_nothing_can_be_saved() -> None
     assert next_to_try(taught, EVERY, cost, answer(limit, taught), tried, last=True) is None
 
 
+@pytest.mark.slow
 def test_of_what_the_lab_has_confirmed_few_miss_and_it_costs_less() -> None:
     """Errors as wide as they are said to be; a sample scatters by 5 % around its long run."""
     random, cost = np.random.default_rng(3), VcpuHours()

@@ -89,6 +89,7 @@ def is_open(stranger: socket.socket) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("burst", [pytest.param(300, marks=pytest.mark.long), 1300])
 async def test_the_limit_of_half_open_connections_holds_in_a_burst(
     server: SshServer,

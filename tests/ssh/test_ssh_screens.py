@@ -14,6 +14,7 @@ from terminal import Terminal
 pytestmark = pytest.mark.needs("ssh")
 
 
+@pytest.mark.slow
 def test_a_link_that_is_cut_twice_leaves_the_campaign_alone(
     door: Door, workbench: Workbench, small_campaign: Path
 ) -> None:

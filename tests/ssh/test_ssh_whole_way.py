@@ -13,6 +13,7 @@ from terminal import Terminal
 pytestmark = pytest.mark.needs("ssh", "sftp")
 
 
+@pytest.mark.slow
 def test_the_whole_way_survives_a_link_that_is_cut_twice(served: Workbench, door: Door) -> None:
     screen = door.screen("ann")
     screen.until("Sessions")

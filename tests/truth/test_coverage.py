@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
+import pytest
 from bench_truth.families import FAMILIES, SCORED, Family
 from bench_truth.playing import play
 from bench_truth.scoring import PUBLISHED, Counts, Outcome, agree, counts, outcomes, pooled
@@ -39,6 +40,7 @@ def agrees(here: Counts, there: Counts) -> bool:
     return all(agree(*share) for share in shares if share[1] and share[3])
 
 
+@pytest.mark.slow
 def test_seeds_agree_with_the_published_table(full_length: bool) -> None:
     """Twenty seeds of a family in `make accept`, else one, which tells of all families together.
     A rule, sampler or judge that became better or worse fails here until the table says so too."""

@@ -45,6 +45,7 @@ def nothing_runs(text: str) -> bool:
     return re.search("^[ ›][·▶]", text, re.MULTILINE) is None
 
 
+@pytest.mark.slow
 def test_keys_drive_the_run_and_the_screen_shows_its_state(served: Workbench) -> None:
     screen = Terminal(served, *run_arguments("demo"))
     screen.until("RUNNING", "simulated lab")
@@ -90,6 +91,7 @@ def test_keys_drive_the_run_and_the_screen_shows_its_state(served: Workbench) ->
     assert replay.ended() == 0
 
 
+@pytest.mark.slow
 def test_a_screen_may_go_and_come_without_the_run_noticing(
     workbench: Workbench, small_campaign: Path
 ) -> None:
@@ -227,6 +229,7 @@ def test_a_picture_needs_no_terminal(workbench: Workbench) -> None:
     assert wrong.stderr.startswith("there is no screen 'nope'. Use sessions, ")
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_screen_that_computes_needs_no_engine_either(workbench: Workbench) -> None:
     asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
     picture = workbench.root / "compare.svg"

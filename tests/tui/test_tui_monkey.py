@@ -19,6 +19,7 @@ SELDOM_S = 0.2
 """How often is painted in the short run: nearly all of its time would be that."""
 
 
+@pytest.mark.slow
 async def test_random_keys_break_nothing(
     full_length: bool, tally: MakeTally, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

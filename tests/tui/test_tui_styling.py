@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fake_link import FakeClient, opened, redrawn
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
@@ -33,6 +34,7 @@ async def check(pilot: Pilot[Any]) -> None:
         assert one == other
 
 
+@pytest.mark.slow
 async def test_they_are_the_same_whatever_has_the_focus_and_whichever_theme() -> None:
     for _ in range(2):  # the second application finds all of it known
         async with opened(FakeClient(), screen="recommend") as pilot:

@@ -108,6 +108,7 @@ async def document_of(session: aiohttp.ClientSession) -> dict[str, Any]:
         return document
 
 
+@pytest.mark.slow
 async def test_the_document_is_openapi_and_has_every_request(api: Api) -> None:
     async with api.asking("") as stranger:
         document = await document_of(stranger)
