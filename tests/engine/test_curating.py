@@ -267,7 +267,7 @@ async def test_a_budget_that_is_extended_holds_after_a_restart(
     async with serving(workspace) as engine:
         client = await SocketClient.connect(engine.workspace.socket, "tester")
         await client.ask(
-            RunCampaign(SMALL, session="b", lab="sim", seed=7, pace=SLOW, budget_s=30.0)
+            RunCampaign(SMALL, session="b", lab="sim", seed=7, pace=SLOW / 10.0, budget_s=30.0)
         )
         async with client.follow("b") as feed:
             watched = Watched(feed)
