@@ -211,7 +211,6 @@ async def test_every_method_competes_for_the_predicted_trend_the_short_list_firs
     assert {"lasso3", "neural-network"} <= set(found) - set(first)
 
 
-@pytest.mark.slow
 async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
     engine: Engine, client: SocketClient
 ) -> None:

@@ -12,6 +12,7 @@ from session_making import measurement
 from workbench.domain.errors import SessionBusy, SessionError
 from workbench.domain.events import Event, Noted, SampleTaken
 from workbench.engine.learning.modelling import model_of
+from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 from workbench.store.acknowledged import beside
@@ -132,3 +133,26 @@ async def test_who_resumes_waits_for_those_who_read_and_keeps_those_who_follow(
     await library.release(run)
     assert isinstance(event, Event)
     assert event.fact == Noted("info", "resumed")
+
+
+async def test_who_resumes_while_a_run_is_summed_up_waits_for_no_longer_than_that(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody told who waited that the run had let go of it."""
+    run = await library.revive(SESSION)
+    reviving: list[asyncio.Task[Channel]] = []
+    note = library.note
+
+    async def slow(channel: Channel) -> None:
+        reviving.append(asyncio.create_task(library.revive(SESSION)))
+        done, _ = await asyncio.wait(reviving, timeout=0.2)
+        assert not done, "the run still has it"
+        await note(channel)
+
+    monkeypatch.setattr(library, "note", slow)
+    await library.release(run)
+    monkeypatch.undo()
+    async with asyncio.timeout(30):
+        again = await reviving[0]
+    assert again.live
+    await library.release(again)

@@ -140,8 +140,6 @@ class Library:
             yield channel
         finally:
             self._let_go(name)
-            if name in self._returned:
-                self._returned[name].set()
             await self._close_some()
 
     @asynccontextmanager
@@ -378,6 +376,8 @@ class Library:
         self._users[name] -= 1
         if not self._users[name]:
             del self._users[name]
+        if name in self._returned:
+            self._returned[name].set()
 
     async def _close_some(self) -> None:
         idle = [
